@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// An endpoint: the lanes to one peer, and the operations that wait for them. Protocols call the
+// lanes directly while can_send(); otherwise they queue(), and the endpoint sends in that order
+// once the connection stands or the lane has room. The first error sticks: every waiting operation
+// is aborted with it once, and the user's error handler runs once, in progress.
+#pragma once
+
+#include "ucp/request.h"
+#include "ucp/worker.h"
+#include "ucs/compiler.h"
+#include "ucs/list.h"
+
+#include <ucp/api/ucp.h>
+#include <uct/api/uct.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <sys/socket.h>
+#include <vector>
+
+namespace ucp {
+
+constexpr unsigned MAX_LANES = 6;
+
+// One uct endpoint to the peer. Lane am_lane_index carries the active messages and with them the
+// order of everything; the others carry RMA and the pieces of large messages.
+struct lane {
+    uct_ep_h ep = nullptr;
+    const uct_iface_attr_t *attr = nullptr;
+    ucp::iface *iface = nullptr;
+    uint8_t md_index = 0;     // ours
+    uint8_t dst_md_index = 0; // the peer's, from its worker address
+};
+
+// Limits of the am lane, and the sizes from which the next protocol is better.
+struct ep_limits {
+    size_t max_short = 0;
+    size_t max_bcopy = 0;
+    size_t max_zcopy = 0;
+    size_t max_hdr = 0; // header of a zcopy
+    size_t max_iov = 0;
+    size_t rndv_thresh = SIZE_MAX;
+    size_t zcopy_thresh = SIZE_MAX;
+};
+
+enum class ep_state : uint8_t {
+    connecting, // waits for the peer's answer
+    connected,  // may send
+    closing,    // the user called close; it has not finished
+    failed,     // `status` is what every operation gets
+    closed      // the user's handle is dead
+};
+
+// How the connection was made.
+enum class ep_origin : uint8_t {
+    address, // from a worker address, by the user
+    reply,   // by us, because a peer connected; becomes `address` when the user makes its own
+    client,  // through the connection manager, active side
+    server   // through the connection manager, from a connection request
+};
+
+struct ep_control; // ep_control.h: what only wire-up, close and failure look at
+
+} // namespace ucp
+
+struct ucp_ep {
+    explicit ucp_ep(ucp_worker *worker, ucp::ep_origin origin);
+    ~ucp_ep();
+    ucp_ep(const ucp_ep &) = delete;
+    ucp_ep &operator=(const ucp_ep &) = delete;
+
+    // Connected and nothing waits: a protocol may call the lanes.
+    bool can_send() const noexcept { return sendable; }
+
+    // Why no operation may be posted, or UCS_OK.
+    ucs_status_t check_usable() const noexcept { return status; }
+
+    // Wait for the lane: req->progress() will be called in the order of these calls.
+    void queue(ucp_request *req) noexcept;
+    // Sent, waits for the peer or for uct.
+    void add_outstanding(ucp_request *req) noexcept;
+
+    const ucp::lane &am_lane() const noexcept { return lanes[am_lane_index]; }
+    uint8_t rma_lane_index() const noexcept { return rma_lane; }
+
+    // The connection, or a lane, is lost. Callable at any time; acts once.
+    void set_failed(ucs_status_t why) noexcept;
+
+    // ---- hot
+    ucp_worker *const worker;
+    uct_ep_h am_ep = nullptr; // lanes[am_lane_index].ep
+    bool sendable = false;
+    uint8_t am_lane_index = 0;
+    uint8_t rma_lane = 0;
+    uint8_t lane_count = 0;
+    ucs_status_t status = UCS_OK;
+    ucp::ep_state state = ucp::ep_state::connecting;
+    ucp::ep_origin origin;
+    ucp_err_handling_mode_t err_mode = UCP_ERR_HANDLING_MODE_NONE;
+    uint64_t local_id = 0;  // names this endpoint in messages to us
+    uint64_t remote_id = 0; // names the peer's endpoint in messages to it; 0: not known yet
+    ucp::ep_limits limits;
+    ucp::lane lanes[ucp::MAX_LANES];
+
+    // Operations of the flush kind: emulated RMA counts what the target has not acknowledged yet.
+    uint64_t rma_posted = 0;
+    uint64_t rma_acked = 0;
+    void rma_done() noexcept; // the target acknowledged one
+
+    ucs::list<ucp_request, &ucp_request::node> pending;
+    ucs::list<ucp_request, &ucp_request::node> outstanding;
+
+    void *stream = nullptr; // the stream protocol's state of this endpoint
+    void *user_data = nullptr;
+
+    std::unique_ptr<ucp::ep_control> control;
+};
