@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// See async.h. A watch is found by its id in a table under the thread's mutex; while its callback
+// runs the watch is marked busy, and a destroyer on another thread waits for the mark to go.
+#include "ucs/async.h"
+
+#include "ucs/error.h"
+
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <thread>
+#include <unistd.h>
+#include <unordered_map>
+
+namespace ucs {
+
+struct async_watch::impl {
+    int fd;
+    bool is_timer;
+    callback_t callback;
+    void *arg;
+    uint64_t id = 0;
+    bool busy = false; // under the reactor's mutex: the callback is running
+};
+
+namespace {
+
+using watch_ptr = std::shared_ptr<async_watch::impl>;
+
+thread_local bool is_async_thread = false;
+
+class reactor {
+  public:
+    static reactor &get()
+    {
+        // Never destroyed: watches may outlive static destruction order, and the thread ends with
+        // the last one.
+        static reactor *instance = new reactor();
+        return *instance;
+    }
+
+    void add(const watch_ptr &watch, uint32_t events)
+    {
+        std::unique_lock lock(mutex_);
+        after_fork();
+        start();
+        watch->id = ++last_id_;
+        epoll_event event = {.events = events, .data = {.u64 = watch->id}};
+        if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, watch->fd, &event) != 0) {
+            int saved = errno;
+            stop_if_unused(lock);
+            throw error(UCS_ERR_IO_ERROR, "cannot watch fd %d: %s", watch->fd, strerror(saved));
+        }
+        watches_.emplace(watch->id, watch);
+    }
+
+    void remove(const watch_ptr &watch)
+    {
+        std::unique_lock lock(mutex_);
+        if (owner_pid_ != getpid() || watches_.erase(watch->id) == 0) {
+            return; // a forked child: the watch is the parent's
+        }
+        epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, watch->fd, nullptr);
+        if (!on_thread()) {
+            idle_.wait(lock, [&] { return !watch->busy; });
+        }
+        stop_if_unused(lock);
+    }
+
+    static bool on_thread() { return is_async_thread; }
+
+  private:
+    void after_fork()
+    {
+        if (owner_pid_ == getpid()) {
+            return;
+        }
+        // The thread did not survive the fork; what the parent watches is not ours.
+        if (owner_pid_ != 0) {
+            thread_.detach();
+            thread_ = std::thread();
+            watches_.clear();
+            close(epoll_fd_);
+            close(wake_fd_);
+            running_ = false;
+        }
+        owner_pid_ = getpid();
+    }
+
+    void start()
+    {
+        if (running_) {
+            return;
+        }
+        if (thread_.joinable()) {
+            thread_.detach(); // ended by its own last callback
+        }
+        epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
+        wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (epoll_fd_ < 0 || wake_fd_ < 0) {
+            throw error(UCS_ERR_IO_ERROR, "cannot create the async thread's epoll set: %s",
+                        strerror(errno));
+        }
+        epoll_event event = {.events = EPOLLIN, .data = {.u64 = 0}};
+        epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, wake_fd_, &event);
+        running_ = true;
+        // Signals are for the application's threads.
+        sigset_t all, old;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &old);
+        thread_ = std::thread(
+            [this, epoll_fd = epoll_fd_, wake_fd = wake_fd_] { run(epoll_fd, wake_fd); });
+        pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    }
+
+    // Joins the thread after the last watch, so that a process without watches has no thread of
+    // ours.
+    void stop_if_unused(std::unique_lock<std::mutex> &lock)
+    {
+        if (!watches_.empty() || !running_) {
+            return;
+        }
+        running_ = false;
+        uint64_t one = 1;
+        [[maybe_unused]] ssize_t n = write(wake_fd_, &one, sizeof(one));
+        if (on_thread()) {
+            return; // it sees the wake-up after this callback
+        }
+        std::thread ending = std::move(thread_);
+        lock.unlock();
+        ending.join();
+        lock.lock();
+    }
+
+    void run(int epoll_fd, int wake_fd)
+    {
+        pthread_setname_np(pthread_self(), "ucxlike-async");
+        is_async_thread = true;
+        bool woken = false;
+        while (!woken) {
+            epoll_event events[16];
+            int count = epoll_wait(epoll_fd, events, std::size(events), -1);
+            for (int i = 0; i < count; ++i) {
+                if (events[i].data.u64 == 0) {
+                    woken = true;
+                } else {
+                    dispatch(events[i].data.u64, events[i].events);
+                }
+            }
+        }
+        close(epoll_fd);
+        close(wake_fd);
+    }
+
+    void dispatch(uint64_t id, uint32_t events)
+    {
+        watch_ptr watch;
+        {
+            std::lock_guard lock(mutex_);
+            auto it = watches_.find(id);
+            if (it == watches_.end()) {
+                return; // removed after epoll_wait had returned it
+            }
+            watch = it->second;
+            watch->busy = true;
+        }
+        if (watch->is_timer) {
+            uint64_t ticks;
+            [[maybe_unused]] ssize_t n = read(watch->fd, &ticks, sizeof(ticks));
+            events = 0;
+        }
+        watch->callback(watch->arg, events);
+        {
+            std::lock_guard lock(mutex_);
+            watch->busy = false;
+        }
+        idle_.notify_all();
+    }
+
+    std::mutex mutex_;
+    std::condition_variable idle_;
+    std::unordered_map<uint64_t, watch_ptr> watches_;
+    std::thread thread_;
+    uint64_t last_id_ = 0;
+    int epoll_fd_ = -1;
+    int wake_fd_ = -1;
+    pid_t owner_pid_ = 0;
+    bool running_ = false;
+};
+
+} // namespace
+
+async_watch async_watch::fd(int fd, uint32_t events, callback_t callback, void *arg)
+{
+    auto watch =
+        std::make_shared<impl>(impl{.fd = fd, .is_timer = false, .callback = callback, .arg = arg});
+    reactor::get().add(watch, events);
+    return async_watch(std::move(watch));
+}
+
+async_watch async_watch::timer(uint64_t interval_ns, callback_t callback, void *arg)
+{
+    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (fd < 0) {
+        throw error(UCS_ERR_IO_ERROR, "timerfd_create: %s", strerror(errno));
+    }
+    timespec interval = {.tv_sec = static_cast<time_t>(interval_ns / 1000000000u),
+                         .tv_nsec = static_cast<long>(interval_ns % 1000000000u)};
+    itimerspec spec = {.it_interval = interval, .it_value = interval};
+    timerfd_settime(fd, 0, &spec, nullptr);
+    auto watch =
+        std::make_shared<impl>(impl{.fd = fd, .is_timer = true, .callback = callback, .arg = arg});
+    try {
+        reactor::get().add(watch, EPOLLIN);
+    } catch (...) {
+        close(fd);
+        throw;
+    }
+    return async_watch(std::move(watch));
+}
+
+async_watch &async_watch::operator=(async_watch &&other) noexcept
+{
+    if (this != &other) {
+        reset();
+        impl_ = std::move(other.impl_);
+    }
+    return *this;
+}
+
+async_watch::~async_watch()
+{
+    reset();
+}
+
+void async_watch::reset()
+{
+    if (impl_) {
+        reactor::get().remove(impl_);
+        if (impl_->is_timer) {
+            close(impl_->fd);
+        }
+        impl_.reset();
+    }
+}
+
+bool on_async_thread()
+{
+    return is_async_thread;
+}
+
+} // namespace ucs

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One thread per process that sleeps in epoll_wait until a watched descriptor is ready and then
+// calls back. It carries connection events (event queues of the core providers) and peer watching
+// (pidfd), never data, so that a data path that polls does not pay for it. It starts with the first
+// watch and ends with the last.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace ucs {
+
+// A watched descriptor or timer. Destroying it waits until a callback that is running has returned,
+// unless the destroyer is that callback. No callback starts afterwards. The descriptor stays the
+// caller's, who closes it after the watch is gone.
+class async_watch {
+  public:
+    // Runs on the async thread, without any lock of this module held. events are epoll's; 0 for a
+    // timer.
+    using callback_t = void (*)(void *arg, uint32_t events);
+
+    async_watch() = default;
+    // Level-triggered. Throws ucs::error when the descriptor cannot be watched.
+    static async_watch fd(int fd, uint32_t events, callback_t callback, void *arg);
+    // Every interval_ns nanoseconds.
+    static async_watch timer(uint64_t interval_ns, callback_t callback, void *arg);
+
+    async_watch(async_watch &&other) noexcept = default;
+    async_watch &operator=(async_watch &&other) noexcept;
+    ~async_watch();
+
+    explicit operator bool() const { return impl_ != nullptr; }
+    void reset();
+
+    struct impl;
+
+  private:
+    explicit async_watch(std::shared_ptr<impl> watch) : impl_(std::move(watch)) {}
+    std::shared_ptr<impl> impl_;
+};
+
+// True on the async thread.
+bool on_async_thread();
+
+} // namespace ucs

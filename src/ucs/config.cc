@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Filling and listing of configuration tables: see config.h.
+#include "ucs/config.h"
+
+#include "ucs/error.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
+
+extern char **environ;
+
+namespace ucs::config {
+namespace {
+
+constexpr const char *base_prefix = "UCX_";
+
+std::mutex known_mutex;
+
+// Variables of the tables filled so far, and the two that are read without a table.
+std::set<std::string> &known_names()
+{
+    static std::set<std::string> names = {"UCX_LOG_LEVEL", "UCX_LOG_FILE",
+                                          "UCX_WARN_UNUSED_ENV_VARS", "UCX_CONFIG_DIR"};
+    return names;
+}
+
+void *member(void *config, const field &f)
+{
+    return static_cast<char *>(config) + f.offset;
+}
+
+const void *member(const void *config, const field &f)
+{
+    return static_cast<const char *>(config) + f.offset;
+}
+
+std::string variable(const table &t, const field &f, const char *env_prefix)
+{
+    std::string name = env_prefix && *env_prefix ? std::string(env_prefix) + "_" : "";
+    return name + base_prefix + t.prefix + f.name;
+}
+
+std::string trimmed(const std::string &text)
+{
+    size_t first = text.find_first_not_of(" \t\r");
+    return first == std::string::npos
+               ? ""
+               : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+void read_file(const std::string &path, std::map<std::string, std::string> &values)
+{
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        line = trimmed(line);
+        size_t equal = line.find('=');
+        if (line.empty() || line[0] == '#' || line[0] == '[') {
+            continue;
+        }
+        if (equal == std::string::npos) {
+            ucs_warn("%s: '%s' is not of the form NAME=VALUE", path.c_str(), line.c_str());
+            continue;
+        }
+        values[trimmed(line.substr(0, equal))] = trimmed(line.substr(equal + 1));
+    }
+}
+
+// Later files win: system, home, UCX_CONFIG_DIR, current directory.
+const std::map<std::string, std::string> &file_values()
+{
+    static const std::map<std::string, std::string> values = [] {
+        std::map<std::string, std::string> found;
+        read_file("/etc/ucx/ucx.conf", found);
+        for (const char *dir :
+             {getenv("HOME"), getenv("UCX_CONFIG_DIR"), static_cast<char *>(nullptr)}) {
+            if (dir) {
+                read_file(std::string(dir) + "/ucx.conf", found);
+            }
+        }
+        read_file("ucx.conf", found);
+        return found;
+    }();
+    return values;
+}
+
+void parse_or_throw(const std::string &name, const field &f, const char *text, void *config)
+{
+    if (!f.value->parse(text, member(config, f))) {
+        throw error(UCS_ERR_INVALID_PARAM, "%s='%s' is not valid: expected %s", name.c_str(), text,
+                    f.value->syntax);
+    }
+}
+
+void fill_field(const table &t, const field &f, void *config, const char *env_prefix)
+{
+    std::string plain = variable(t, f, nullptr);
+    parse_or_throw(plain, f, f.deflt, config);
+    auto from_file = file_values().find(plain);
+    if (from_file != file_values().end()) {
+        parse_or_throw(plain, f, from_file->second.c_str(), config);
+    }
+    std::string prefixed = variable(t, f, env_prefix);
+    const char *value = getenv(prefixed.c_str());
+    if (!value) {
+        value = getenv(plain.c_str());
+    }
+    if (value) {
+        parse_or_throw(plain, f, value, config);
+    }
+    std::lock_guard lock(known_mutex);
+    known_names().insert(plain);
+}
+
+const field *find(const table &t, const char *name)
+{
+    size_t base = strlen(base_prefix);
+    if (!strncmp(name, base_prefix, base)) {
+        name += base;
+    }
+    size_t prefix = strlen(t.prefix);
+    if (strncmp(name, t.prefix, prefix)) {
+        return nullptr;
+    }
+    for (const field &f : t.fields) {
+        if (!strcmp(name + prefix, f.name)) {
+            return &f;
+        }
+    }
+    return nullptr;
+}
+
+size_t edit_distance(const std::string &a, const std::string &b)
+{
+    std::vector<size_t> row(b.size() + 1);
+    for (size_t j = 0; j <= b.size(); ++j) {
+        row[j] = j;
+    }
+    for (size_t i = 1; i <= a.size(); ++i) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b.size(); ++j) {
+            size_t above = row[j];
+            row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+            diagonal = above;
+        }
+    }
+    return row[b.size()];
+}
+
+std::string nearest_known(const std::string &name)
+{
+    std::string best;
+    size_t best_distance = 4;
+    for (const std::string &known : known_names()) {
+        size_t distance = edit_distance(name, known);
+        if (distance < best_distance) {
+            best_distance = distance;
+            best = known;
+        }
+    }
+    return best;
+}
+
+} // namespace
+
+void fill(const table &t, void *config, const char *env_prefix)
+{
+    for (const field &f : t.fields) {
+        fill_field(t, f, config, env_prefix);
+    }
+}
+
+ucs_status_t set(const table &t, void *config, const char *name, const char *value)
+{
+    const field *f = find(t, name);
+    if (!f) {
+        return UCS_ERR_NO_ELEM;
+    }
+    return f->value->parse(value, member(config, *f)) ? UCS_OK : UCS_ERR_INVALID_PARAM;
+}
+
+ucs_status_t get(const table &t, const void *config, const char *name, std::string *value_p)
+{
+    const field *f = find(t, name);
+    if (!f) {
+        return UCS_ERR_NO_ELEM;
+    }
+    *value_p = f->value->format(member(config, *f));
+    return UCS_OK;
+}
+
+void print(const table &t, const void *config, const char *env_prefix, unsigned flags, FILE *stream)
+{
+    if (flags & print_header) {
+        fprintf(stream, "#\n# %s configuration\n#\n\n", t.title);
+    }
+    for (const field &f : t.fields) {
+        if (flags & print_doc) {
+            fprintf(stream, "#\n# %s\n#\n# Syntax: %s\n#\n", f.doc, f.value->syntax);
+        }
+        fprintf(stream, "%s=%s\n", variable(t, f, env_prefix).c_str(),
+                f.value->format(member(config, f)).c_str());
+    }
+}
+
+void warn_unused_env()
+{
+    static std::once_flag once;
+    std::call_once(once, [] {
+        const char *wanted = getenv("UCX_WARN_UNUSED_ENV_VARS");
+        bool warn = true;
+        if (wanted && bool_.parse(wanted, &warn) && !warn) {
+            return;
+        }
+        std::lock_guard lock(known_mutex);
+        for (char **entry = environ; *entry; ++entry) {
+            std::string name(*entry, strcspn(*entry, "="));
+            if (name.rfind(base_prefix, 0) != 0 || known_names().count(name)) {
+                continue;
+            }
+            std::string hint = nearest_known(name);
+            ucs_warn("%s is set but has no effect%s%s%s", name.c_str(),
+                     hint.empty() ? "" : " (did you mean ", hint.c_str(), hint.empty() ? "" : "?)");
+        }
+    });
+}
+
+} // namespace ucs::config

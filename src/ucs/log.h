@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Log lines in UCX's form: [time] [host:pid:tid] file:line UCX LEVEL text. The level comes from
+// UCX_LOG_LEVEL, the file from UCX_LOG_FILE (%h host, %p pid). The level is tested before the
+// arguments are evaluated; ucs_data() costs nothing unless the build has --enable-debug.
+#pragma once
+
+#include "ucs/compiler.h"
+
+namespace ucs::log {
+
+enum class level : int { fatal, error, warn, diag, info, debug, trace, trace_req, trace_data };
+
+extern int current_level; // a value of level; set at load time and by set_level()
+
+inline bool enabled(level l)
+{
+    return UCS_UNLIKELY(static_cast<int>(l) <= current_level);
+}
+
+void set_level(level l);
+
+// A sink replaces the file, so that the provider can hand lines to fi_log. nullptr restores the
+// file.
+using sink_t = void (*)(level l, const char *file, int line, const char *text);
+void set_sink(sink_t sink);
+
+__attribute__((format(printf, 4, 5))) UCS_NOINLINE void write(level l, const char *file, int line,
+                                                              const char *format, ...);
+
+} // namespace ucs::log
+
+#define UCS_LOG_AT(l, ...)                                                                         \
+    do {                                                                                           \
+        if (::ucs::log::enabled(::ucs::log::level::l)) {                                           \
+            ::ucs::log::write(::ucs::log::level::l, __FILE__, __LINE__, __VA_ARGS__);              \
+        }                                                                                          \
+    } while (0)
+
+#define ucs_error(...) UCS_LOG_AT(error, __VA_ARGS__)
+#define ucs_warn(...) UCS_LOG_AT(warn, __VA_ARGS__)
+#define ucs_diag(...) UCS_LOG_AT(diag, __VA_ARGS__)
+#define ucs_info(...) UCS_LOG_AT(info, __VA_ARGS__)
+#define ucs_debug(...) UCS_LOG_AT(debug, __VA_ARGS__)
+#define ucs_trace(...) UCS_LOG_AT(trace, __VA_ARGS__)
+#ifdef UCXLIKE_DEBUG
+#define ucs_data(...) UCS_LOG_AT(trace_data, __VA_ARGS__)
+#else
+#define ucs_data(...)                                                                              \
+    do {                                                                                           \
+    } while (0)
+#endif

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ucs/sys.h"
+
+#include "ucs/error.h"
+
+#include <cstring>
+#include <fstream>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace ucs {
+namespace {
+
+uint64_t fnv1a(const std::string &text)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (unsigned char c : text) {
+        hash = (hash ^ c) * 0x100000001b3u;
+    }
+    return hash;
+}
+
+uint64_t boot_hash()
+{
+    std::string id;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+    // Without a boot id two processes can only be told apart by the host's name.
+    return fnv1a(id.empty() ? host_name() : id);
+}
+
+uint64_t namespace_inode(const char *name)
+{
+    struct stat st;
+    std::string path = std::string("/proc/self/ns/") + name;
+    return stat(path.c_str(), &st) == 0 ? st.st_ino : 0;
+}
+
+} // namespace
+
+const host_identity &this_host()
+{
+    static const host_identity identity = {.boot = boot_hash(),
+                                           .pid_ns = namespace_inode("pid"),
+                                           .user_ns = namespace_inode("user"),
+                                           .net_ns = namespace_inode("net"),
+                                           .ipc_ns = namespace_inode("ipc"),
+                                           .uid = geteuid()};
+    return identity;
+}
+
+const std::string &host_name()
+{
+    static const std::string name = [] {
+        char buffer[256] = "";
+        gethostname(buffer, sizeof(buffer) - 1);
+        return std::string(buffer);
+    }();
+    return name;
+}
+
+uint64_t random_u64()
+{
+    uint64_t value = 0;
+    while (value == 0) {
+        if (getrandom(&value, sizeof(value), 0) != sizeof(value)) {
+            throw error(UCS_ERR_IO_ERROR, "getrandom: %s", strerror(errno));
+        }
+    }
+    return value;
+}
+
+size_t page_size()
+{
+    static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    return size;
+}
+
+uint64_t monotonic_ns()
+{
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+} // namespace ucs

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who and where we are: the identities that decide whether two processes may share memory, random
+// ids, the monotonic clock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace ucs {
+
+// Equal in two processes exactly when they run on the same booted kernel and share these
+// namespaces.
+struct host_identity {
+    uint64_t boot;    // hash of the kernel's boot id
+    uint64_t pid_ns;  // inode of the pid namespace
+    uint64_t user_ns; // inode of the user namespace
+    uint64_t net_ns;  // inode of the network namespace
+    uint64_t ipc_ns;  // inode of the ipc namespace
+    uint32_t uid;     // effective user id
+};
+const host_identity &this_host();
+
+const std::string &host_name();
+uint64_t random_u64(); // never 0, from the kernel
+size_t page_size();
+uint64_t monotonic_ns();
+
+} // namespace ucs
