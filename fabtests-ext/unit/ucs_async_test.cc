@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The async thread: callbacks come, stop with the watch, and may remove their own watch; fork is
+// survived.
+#include "ucs/async.h"
+#include "ucs/error.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+struct event_counter {
+    event_counter() : fd(eventfd(0, EFD_NONBLOCK)) {}
+    ~event_counter() { close(fd); }
+
+    void signal() const
+    {
+        uint64_t one = 1;
+        ASSERT_EQ(write(fd, &one, sizeof(one)), static_cast<ssize_t>(sizeof(one)));
+    }
+
+    static void count(void *arg, uint32_t)
+    {
+        auto *self = static_cast<event_counter *>(arg);
+        uint64_t value;
+        if (read(self->fd, &value, sizeof(value)) == sizeof(value)) {
+            ++self->calls;
+            self->calls.notify_all();
+        }
+    }
+
+    int fd;
+    std::atomic<int> calls{0};
+};
+
+TEST(async_watch, calls_back_on_its_thread_until_reset)
+{
+    event_counter counter;
+    auto watch = ucs::async_watch::fd(counter.fd, EPOLLIN, event_counter::count, &counter);
+    counter.signal();
+    counter.calls.wait(0);
+    EXPECT_EQ(counter.calls, 1);
+    EXPECT_FALSE(ucs::on_async_thread());
+    watch.reset();
+    counter.signal();
+    EXPECT_EQ(counter.calls, 1);
+}
+
+TEST(async_watch, reset_waits_for_a_running_callback)
+{
+    struct shared {
+        event_counter events;
+        std::promise<void> entered;
+        std::promise<void> leave;
+        std::atomic<bool> left{false};
+    } s;
+    auto watch = ucs::async_watch::fd(
+        s.events.fd, EPOLLIN,
+        [](void *arg, uint32_t) {
+            auto *self = static_cast<shared *>(arg);
+            uint64_t value;
+            ASSERT_EQ(read(self->events.fd, &value, sizeof(value)),
+                      static_cast<ssize_t>(sizeof(value)));
+            self->entered.set_value();
+            self->leave.get_future().wait();
+            self->left = true;
+        },
+        &s);
+    s.events.signal();
+    s.entered.get_future().wait();
+    auto resetting = std::async(std::launch::async, [&] {
+        watch.reset();
+        return s.left.load();
+    });
+    s.leave.set_value();
+    EXPECT_TRUE(resetting.get());
+}
+
+TEST(async_watch, may_be_reset_inside_its_callback)
+{
+    struct shared {
+        event_counter events;
+        ucs::async_watch watch;
+        std::promise<bool> done;
+    } s;
+    std::promise<void> assigned;
+    s.watch = ucs::async_watch::fd(
+        s.events.fd, EPOLLIN,
+        [](void *arg, uint32_t) {
+            auto *self = static_cast<shared *>(arg);
+            self->watch.reset();
+            self->done.set_value(ucs::on_async_thread());
+        },
+        &s);
+    s.events.signal();
+    EXPECT_TRUE(s.done.get_future().get());
+}
+
+TEST(async_watch, timer_repeats)
+{
+    std::atomic<int> ticks{0};
+    auto watch = ucs::async_watch::timer(
+        1000000,
+        [](void *arg, uint32_t events) {
+            EXPECT_EQ(events, 0u);
+            auto *count = static_cast<std::atomic<int> *>(arg);
+            ++*count;
+            count->notify_all();
+        },
+        &ticks);
+    for (int seen = 0; seen < 3; seen = ticks) {
+        ticks.wait(seen);
+    }
+    EXPECT_GE(ticks, 3);
+}
+
+TEST(async_watch, fd_that_cannot_be_watched_throws)
+{
+    EXPECT_THROW(ucs::async_watch::fd(-1, EPOLLIN, event_counter::count, nullptr), ucs::error);
+}
+
+TEST(async_watch, works_in_a_forked_child)
+{
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "the thread sanitizer does not support threads in a child forked by a threaded process";
+#endif
+    event_counter outer;
+    auto watch = ucs::async_watch::fd(outer.fd, EPOLLIN, event_counter::count, &outer);
+    pid_t pid = fork();
+    if (pid == 0) {
+        event_counter inner;
+        auto mine = ucs::async_watch::fd(inner.fd, EPOLLIN, event_counter::count, &inner);
+        inner.signal();
+        inner.calls.wait(0);
+        mine.reset();
+        watch.reset();
+        _exit(inner.calls == 1 ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    EXPECT_EQ(status, 0);
+    outer.signal();
+    outer.calls.wait(0);
+    EXPECT_EQ(outer.calls, 1);
+}
+
+} // namespace
