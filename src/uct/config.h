@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Configuration objects behind uct_md_config_t, uct_iface_config_t and uct_cm_config_t. uct.h hands
+// them around as void *, so each starts with the table that describes it.
+#pragma once
+
+#include "ucs/config.h"
+
+#include <uct/api/uct.h>
+
+#include <memory>
+#include <string>
+
+namespace uct {
+
+struct config_object {
+    explicit config_object(std::string prefix);
+    config_object(const config_object &) = delete;
+    config_object &operator=(const config_object &) = delete;
+    virtual ~config_object() = default;
+
+    // The rows and the title; prefix is filled in by table().
+    virtual std::span<const ucs::config::field> fields() const = 0;
+    virtual void *values() = 0;
+
+    ucs::config::table table() const { return {title.c_str(), prefix.c_str(), fields()}; }
+
+    std::string title;
+    std::string prefix; // "TCP_": after UCX_
+};
+
+} // namespace uct
+
+// Memory domains have nothing to configure beyond registration.
+struct uct_md_config final : uct::config_object {
+    using config_object::config_object;
+    struct {
+        bool reg_nonblock = false; // REG_NONBLOCK
+    } v;
+    std::span<const ucs::config::field> fields() const override;
+    void *values() override { return &v; }
+};
+
+struct uct_iface_config final : uct::config_object {
+    using config_object::config_object;
+    struct {
+        size_t seg_size = 0;        // SEG_SIZE: largest bcopy, bytes; auto: by transport
+        unsigned rx_queue_len = 0;  // RX_QUEUE_LEN: receive buffers posted; 0: by transport
+        unsigned tx_queue_len = 0;  // TX_QUEUE_LEN: operations in flight; 0: as the provider says
+        unsigned max_num_eps = 0;   // MAX_NUM_EPS: 0: as the provider says
+        double connect_timeout = 0; // CONN_TIMEOUT, seconds
+    } v;
+    std::span<const ucs::config::field> fields() const override;
+    void *values() override { return &v; }
+};
+
+struct uct_cm_config final : uct::config_object {
+    using config_object::config_object;
+    struct {
+        size_t max_conn_priv = 0; // PRIV_DATA_LEN
+        bool reuse_addr = false;  // REUSEADDR
+    } v;
+    std::span<const ucs::config::field> fields() const override;
+    void *values() override { return &v; }
+};
+
+namespace uct {
+
+// A filled object for "<PREFIX>" (component or transport name in upper case, without the trailing
+// underscore). Throws ucs::error.
+template <class Config>
+std::unique_ptr<Config> read_config(const std::string &name, const char *env_prefix)
+{
+    auto config = std::make_unique<Config>(name);
+    ucs::config::fill(config->table(), config->values(), env_prefix);
+    return config;
+}
+
+} // namespace uct

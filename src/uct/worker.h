@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A worker progresses its interfaces. Callers inline the walk over progress_q.fast_elems, and the
+// element's size differs between versions of the API, so the worker puts exactly one element there:
+// its own loop, below. Nothing but that loop calls back to the user.
+#pragma once
+
+#include "ucs/compiler.h"
+
+#include <uct/api/uct.h>
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+namespace uct {
+
+// Something a worker polls. A slow one costs a system call each time: while a fast one has traffic
+// it is polled ever less often, but at least every max_interval rounds.
+struct progress_source {
+    unsigned (*poll)(void *arg);
+    void *arg;
+    bool slow;
+    unsigned interval = 1;
+    unsigned countdown = 1;
+};
+
+class worker final : public uct_worker {
+  public:
+    explicit worker(ucs_thread_mode_t thread_mode);
+    worker(const worker &) = delete;
+    worker &operator=(const worker &) = delete;
+
+    // From the worker's own thread, also from inside progress. A removed source is not polled
+    // again, not even in the round that removes it.
+    void add_source(const progress_source &source);
+    void remove_source(unsigned (*poll)(void *), void *arg);
+
+    // From any thread: callback runs in every (or with UCS_CALLBACKQ_FLAG_ONESHOT in one) later
+    // round until it is removed. The id is positive.
+    int register_safe(ucs_callback_t callback, void *arg, unsigned flags);
+    void unregister_safe(int id);
+
+    // From any thread: one call in a later round. The owner of arg cancels before it goes.
+    void defer(void (*callback)(void *arg), void *arg);
+    void cancel_deferred(void *arg);
+
+    unsigned progress();
+
+    const ucs_thread_mode_t thread_mode;
+
+  private:
+    struct registered {
+        int id;
+        ucs_callback_t callback;
+        void *arg;
+        bool oneshot;
+    };
+    struct deferred {
+        void (*callback)(void *arg);
+        void *arg;
+    };
+
+    static constexpr unsigned max_interval = 512;
+    static constexpr unsigned busy_rounds = 256;
+
+    unsigned poll_slow(unsigned fast_work);
+    unsigned progress_registered();
+
+    std::vector<progress_source> fast_;
+    std::vector<progress_source> slow_;
+    unsigned busy_ = 0; // rounds for which the fast sources still count as busy
+
+    std::atomic<bool> attention_ = false; // the lists below have something
+    std::mutex mutex_;
+    std::vector<registered> registered_;
+    std::vector<deferred> deferred_;
+    int last_id_ = 0;
+};
+
+inline worker *worker_of(uct_worker_h handle)
+{
+    return static_cast<worker *>(handle);
+}
+
+} // namespace uct
