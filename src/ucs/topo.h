@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where devices sit in the machine, from hwloc: which PCI function a network device is, and how far
+// it is from the processors this process may run on. Used to choose among devices that reach a peer
+// equally well.
+#pragma once
+
+#include <ucs/sys/topo/base/topo.h>
+
+#include <string>
+
+namespace ucs::topo {
+
+// The index of a PCI function in this process's table, assigned on first sight. UNKNOWN when hwloc
+// has no such function.
+ucs_sys_device_t device_by_bus_id(const ucs_sys_bus_id_t &bus_id);
+
+// By the name the kernel gives it ("eth0", "rxe0", "mlx5_0"). UNKNOWN for one that is not on a PCI
+// bus.
+ucs_sys_device_t device_by_name(const std::string &os_name);
+
+// "0000:3b:00.0", or "unknown".
+std::string bus_id_string(ucs_sys_device_t device);
+
+// From the processors of this process's affinity mask to the device: no cost inside one NUMA node
+// or for an unknown device, one interconnect crossing otherwise.
+ucs_sys_dev_distance_t distance_from_cpu(ucs_sys_device_t device);
+
+ucs_sys_dev_distance_t distance(ucs_sys_device_t a, ucs_sys_device_t b);
+
+} // namespace ucs::topo
