@@ -57,7 +57,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-BEGIN_C_DECLS
+UCS_BEGIN_API
 
 /* ---- Components, domains, transport resources ----------------------------------------------- */
 
@@ -1696,6 +1696,6 @@ static UCS_F_ALWAYS_INLINE void uct_completion_update_status(uct_completion_t *c
     }
 }
 
-END_C_DECLS
+UCS_END_API
 
 #endif
