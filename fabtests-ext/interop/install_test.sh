@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The installed tree as README.md promises it: every file at its place, both pkg-config files good for a
+# C and a C++ program, the provider found by libfabric.
+
+here=$(dirname "$0")
+. "$here/report.sh"
+. "$here/installed.sh"
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+
+files_are_there()
+{
+    local file missing=0
+    for file in "$libdir"/{libfabric/libucxlike-fi.so,libucxlike.so.0,pkgconfig/ucxlike.pc} \
+        "$dropin"/{libucp.so.0,libuct.so.0,base/libucs.so.0,base/libucm.so.0,pkgconfig/ucx.pc} \
+        "$prefix"/include/ucxlike/{ucp/api/ucp.h,uct/api/uct.h,ucs/type/status.h} "$prefix/bin/ucxlike_info"; do
+        [ -e "$file" ] || {
+            echo "missing: $file"
+            missing=1
+        }
+    done
+    return $missing
+}
+
+write_program()
+{
+    cat <<'PROGRAM'
+#include <ucp/api/ucp.h>
+#include <stdio.h>
+int main(void)
+{
+    ucp_params_t params = {0};
+    ucp_context_h context;
+    unsigned major, minor, release;
+    ucp_get_version(&major, &minor, &release);
+    params.field_mask = UCP_PARAM_FIELD_FEATURES;
+    params.features = UCP_FEATURE_TAG;
+    if (ucp_init(&params, NULL, &context) != UCS_OK) {
+        return 1;
+    }
+    printf("%u.%u\n", major, minor);
+    ucp_cleanup(context);
+    return 0;
+}
+PROGRAM
+}
+
+program_with_ucxlike_pc()
+{
+    build ucxlike "$scratch/program.c" "$scratch/program" -std=c99 -Wall -Werror &&
+        with_library "$scratch/program"
+}
+
+cxx_program_with_ucxlike_pc()
+{
+    cp "$scratch/program.c" "$scratch/program.cc"
+    CC=${CXX:-c++} build ucxlike "$scratch/program.cc" "$scratch/program_cxx" -Wno-missing-field-initializers &&
+        with_library "$scratch/program_cxx"
+}
+
+# A UCX consumer that finds our ucx.pc must get our libraries under UCX's names.
+program_with_ucx_pc()
+{
+    local used
+    build ucx "$scratch/program.c" "$scratch/program_ucx" -std=c99 && with_library "$scratch/program_ucx" || return
+    used=$(with_library ldd "$scratch/program_ucx" | awk '/libucp\.so\.0/ { print $3 }')
+    [ "$(readlink -f "$used")" = "$(readlink -f "$dropin/libucp.so.0")" ] || {
+        echo "the program uses libucp '$used'"
+        return 1
+    }
+}
+
+# RTLD_NOW makes any unresolved symbol fatal, and silently so; look for them here.
+provider_is_found()
+{
+    ldd -r "$libdir/libfabric/libucxlike-fi.so" 2>&1 | grep -i 'undefined symbol\|not found' && return 1
+    command -v fi_info >/dev/null || { echo "fi_info is not installed"; return 77; }
+    FI_PROVIDER_PATH=$libdir/libfabric fi_info -l | grep '^ucxlike'
+}
+
+command -v pkg-config >/dev/null || skip_all "pkg-config is not installed"
+[ -n "${UCXLIKE_PREFIX:-}" ] || check "make install" stage_build_tree
+check "the tree is found" find_installed
+find_installed >/dev/null || finish
+write_program >"$scratch/program.c"
+check "files are where they are promised" files_are_there
+check "a C program with ucxlike.pc" program_with_ucxlike_pc
+check "a C++ program with ucxlike.pc" cxx_program_with_ucxlike_pc
+check "a program with ucx.pc" program_with_ucx_pc
+check "fi_info -l lists the provider" provider_is_found
+finish

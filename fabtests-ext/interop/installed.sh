@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Sourced by the tests that look at ucxlike as its users do, from outside: sets $libdir and the compiler
+# flags for an installed tree. That is UCXLIKE_PREFIX if set, else the build tree (the working directory,
+# as in `make check`) installed to a staging folder in it.
+
+stage=$PWD/fabtests-ext/interop/stage
+
+# The dependencies between test logs in Makefile.inc see to it that this runs once and first.
+stage_build_tree()
+{
+    rm -rf "$stage"
+    env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make install DESTDIR="$stage" >"$stage.log" 2>&1 || {
+        tail -n 30 "$stage.log"
+        echo "make install DESTDIR=$stage failed"
+        return 1
+    }
+}
+
+# Sets root (where the tree is), libdir and prefix (as the tree has them, below root when staged).
+find_installed()
+{
+    local header
+    root=${UCXLIKE_PREFIX:-$stage}
+    [ -n "${UCXLIKE_PREFIX:-}" ] || [ -d "$stage" ] || stage_build_tree || return 1
+    header=$(find "$root" -path '*/include/ucxlike/ucp/api/ucp.h' | head -n 1)
+    libdir=$(find "$root" -name ucxlike.pc | head -n 1)
+    [ -n "$header" ] && [ -n "$libdir" ] || {
+        echo "no ucxlike.pc and ucp/api/ucp.h below $root"
+        return 1
+    }
+    prefix=${header%/include/ucxlike/ucp/api/ucp.h}
+    libdir=${libdir%/pkgconfig/ucxlike.pc}
+    dropin=$libdir/ucxlike
+}
+
+# flags ucxlike|ucx: what pkg-config says, for where the tree is now.
+flags()
+{
+    PKG_CONFIG_PATH=$libdir/pkgconfig:$dropin/pkgconfig pkg-config --define-variable=prefix="$prefix" \
+        --cflags --libs "$1"
+}
+
+# build ucxlike|ucx SOURCE PROGRAM [COMPILER_OPTION...]
+build()
+{
+    local flags source=$2 program=$3
+    flags=$(flags "$1") || return 1
+    shift 3
+    # Unquoted: a list of options.
+    "${CC:-cc}" "$@" "$source" -o "$program" $flags
+}
+
+# Runs a program with the installed libraries, and no others of these names.
+with_library()
+{
+    LD_LIBRARY_PATH=$dropin:$dropin/base:$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"
+}

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Sourced: client and server programs of two processes, as UCX's and libfabric's tools come. Every
+# server gets a port of its own, so that tests can run side by side and a port in TIME_WAIT is no error.
+
+# A port outside the range that the kernel gives to clients, different for every call.
+next_port()
+{
+    pair_port=$((${pair_port:-$((13000 + $$ % 1500 * 10))} + 1))
+}
+
+# Waits until PID listens on PORT (the state column of /proc/net/tcp is 0A), or has ended.
+wait_for_listener()
+{
+    local pid=$1 port tries=0
+    port=$(printf ':%04X' "$2")
+    until awk -v port="$port" 'substr($2, length($2) - 4) == port && $4 == "0A" { found = 1 }
+        END { exit !found }' /proc/net/tcp /proc/net/tcp6 2>/dev/null; do
+        tries=$((tries + 1))
+        kill -0 "$pid" 2>/dev/null && [ $tries -lt 200 ] || return 1
+        sleep 0.05
+    done
+}
+
+# run_pair PORT SERVER_COMMAND... -- CLIENT_COMMAND...: prints the client's output; if either side
+# fails, also the server's. Both sides are ended after PAIR_TIMEOUT seconds (default 60). A server that
+# never ends by itself (PAIR_ENDLESS=yes) is ended when the client is done.
+run_pair()
+{
+    local port=$1 limit=${PAIR_TIMEOUT:-60} server_output server_pid client_status server_status
+    local -a server=()
+    shift
+    while [ "$1" != -- ]; do
+        server+=("$1")
+        shift
+    done
+    shift
+    server_output=$(mktemp) || return 99
+    timeout -k 2 "$limit" "${server[@]}" >"$server_output" 2>&1 </dev/null &
+    server_pid=$!
+    wait_for_listener $server_pid "$port"
+    timeout -k 2 "$limit" "$@" </dev/null
+    client_status=$?
+    # A server whose client failed may wait for ever.
+    [ $client_status -eq 0 ] && [ "${PAIR_ENDLESS:-no}" = no ] || kill $server_pid 2>/dev/null
+    wait $server_pid
+    server_status=$?
+    # 143: ended by our own TERM, as timeout(1) passes it on.
+    [ $client_status -eq 0 ] && [ "${PAIR_ENDLESS:-no}" = yes ] && [ $server_status -eq 143 ] && server_status=0
+    if [ $client_status -ne 0 ] || [ $server_status -ne 0 ]; then
+        echo "client status $client_status, server status $server_status; the server said:"
+        tail -n 30 "$server_output"
+    fi
+    rm -f "$server_output"
+    [ $client_status -eq 0 ] && [ $server_status -eq 0 ]
+}

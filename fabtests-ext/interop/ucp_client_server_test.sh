@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# UCX's ucp_client_server between two processes: listener, connection request, tag and active messages.
+
+. "$(dirname "$0")/ucx_example.sh"
+build_example ucp_client_server
+export PAIR_ENDLESS=yes # its server waits for the next client, always
+
+for transport in shm tcp; do
+    # UCX's shm alone cannot listen; the connection needs tcp, the messages go by the faster one.
+    [ $transport = tcp ] && export UCX_TLS=tcp || export UCX_TLS=shm,tcp
+    for kind in tag am; do
+        for size in 16 100000; do
+            pair "ucp_client_server -c $kind -s $size over $transport" \
+                "-c $kind -s $size -i 10 -p @PORT@" "-c $kind -s $size -i 10 -p @PORT@ -a 127.0.0.1"
+        done
+    done
+done
+finish
