@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Runs in the guest that verbs_guest_test.sh boots: rxe0 is 10.9.9.1, rxe1 is 10.9.10.1. What runs there
+# is emulated, so a case here shows that something works, never how fast. To add one, add a line below.
+
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/report.sh"
+tests=$top_builddir/fabtests-ext
+server=10.9.9.1
+
+# program NAME PROGRAM [ARG...]: a test program of the build tree.
+program()
+{
+    local name=$1 path=$tests/$2
+    shift 2
+    if [ -x "$path" ]; then
+        check "$name" timeout 200 "$path" "$@"
+    else
+        not_ok "$name: ${path#"$top_builddir"/} is not built"
+    fi
+}
+
+# gtest PROGRAM FILTER: a suite of the build tree; a filter that matches nothing is no pass.
+gtest()
+{
+    local name=$1
+    [ -x "$tests/$name" ] || { not_ok "$name over verbs: not built"; return; }
+    check "$name $2" gtest_cases "$tests/$name" "$2"
+}
+
+gtest_cases()
+{
+    local output status
+    output=$(timeout 300 "$1" --gtest_filter="$2" --gtest_brief=0 2>&1)
+    status=$?
+    echo "$output"
+    [ $status -eq 0 ] && grep -q '^\[  PASSED  \] [1-9]' <<<"$output"
+}
+
+# pingpong PROVIDER TYPE OPTION...: Debian's fi_pingpong over a provider.
+pingpong()
+{
+    local provider=$1 type=$2
+    shift 2
+    [ "$provider" != ucxlike ] || export FI_PROVIDER=ucxlike FI_PROVIDER_PATH=$provider_dir
+    check "fi_pingpong -p $provider -e $type $*" \
+        env PAIR_TIMEOUT=150 "$here/pingpong.sh" $server -p "$provider" -e "$type" "$@"
+    unset FI_PROVIDER FI_PROVIDER_PATH
+}
+
+sees_device()
+{
+    fi_info -p verbs -t FI_EP_MSG | grep "domain: rxe0$"
+}
+
+module=$(find "$top_builddir" -path '*/.libs/libucxlike-fi.so' -not -path '*/stage/*' | head -n 1)
+provider_dir=$(dirname "$module")
+
+check "verbs lists rxe0" sees_device
+pingpong verbs msg -S 64
+pingpong ucxlike msg -S 64
+pingpong ucxlike msg -S 100000
+program "UCP connections over $server" functional/ucp_cm_demo $server
+finish
