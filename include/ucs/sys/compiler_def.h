@@ -83,7 +83,7 @@
 #define UCS_BIT(i) (1ul << (i))
 
 /** The value with bits 0 to @a _i - 1 set. */
-#define UCS_MASK(_i) (((_i) >= 64) ? ~0 : (UCS_BIT(_i) - 1))
+#define UCS_MASK(_i) (((_i) >= 64) ? ~0ul : (UCS_BIT(_i) - 1))
 
 /** Bit @a _i of @a _value, as 0 or 1. */
 #define UCS_BIT_GET(_value, _i) (!!((_value)&UCS_BIT(_i)))
