@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -50,6 +51,12 @@ class machine {
     {
         std::lock_guard lock(mutex_);
         return device < devices_.size() ? devices_[device] : nullptr;
+    }
+
+    unsigned count()
+    {
+        std::lock_guard lock(mutex_);
+        return static_cast<unsigned>(devices_.size());
     }
 
     hwloc_obj_t find(const ucs_sys_bus_id_t &id) const
@@ -126,6 +133,47 @@ ucs_sys_device_t device_by_bus_id(const ucs_sys_bus_id_t &bus_id)
 ucs_sys_device_t device_by_name(const std::string &os_name)
 {
     return machine::get().device(machine::get().find(os_name));
+}
+
+unsigned device_count()
+{
+    return machine::get().count();
+}
+
+bool bus_id(ucs_sys_device_t device, ucs_sys_bus_id_t *id)
+{
+    hwloc_obj_t pci = machine::get().pci(device);
+    if (!pci) {
+        return false;
+    }
+    const auto &at = pci->attr->pcidev;
+    *id = {.domain = static_cast<uint16_t>(at.domain),
+           .bus = at.bus,
+           .slot = at.dev,
+           .function = at.func};
+    return true;
+}
+
+const char *name(ucs_sys_device_t device)
+{
+    hwloc_obj_t pci = machine::get().pci(device);
+    if (!pci) {
+        return nullptr;
+    }
+    if (pci->io_first_child && pci->io_first_child->name) {
+        return pci->io_first_child->name;
+    }
+    static std::mutex mutex;
+    static std::map<ucs_sys_device_t, std::string> names;
+    std::lock_guard lock(mutex);
+    return names.try_emplace(device, bus_id_string(device)).first->second.c_str();
+}
+
+ucs_numa_node_t numa_node(ucs_sys_device_t device)
+{
+    hwloc_obj_t pci = machine::get().pci(device);
+    int node = pci ? hwloc_bitmap_first(machine::get().nodes(pci)) : -1;
+    return node >= 0 ? static_cast<ucs_numa_node_t>(node) : UCS_NUMA_NODE_UNDEFINED;
 }
 
 std::string bus_id_string(ucs_sys_device_t device)

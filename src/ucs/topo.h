@@ -18,6 +18,19 @@ ucs_sys_device_t device_by_bus_id(const ucs_sys_bus_id_t &bus_id);
 // bus.
 ucs_sys_device_t device_by_name(const std::string &os_name);
 
+// Devices seen so far have the indices below this.
+unsigned device_count();
+
+// False for an index that no device has.
+bool bus_id(ucs_sys_device_t device, ucs_sys_bus_id_t *id);
+
+// The name the kernel gives it, its PCI address where it gives none; null for an index that no
+// device has. Lives as long as the process.
+const char *name(ucs_sys_device_t device);
+
+// The first NUMA node next to the device, or UNDEFINED.
+ucs_numa_node_t numa_node(ucs_sys_device_t device);
+
 // "0000:3b:00.0", or "unknown".
 std::string bus_id_string(ucs_sys_device_t device);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Devices of the host and how far they are from each other and from memory.
- * UCT and UCP use no more than the device index of this header. The calls around it are UCX's own
- * machinery: this library knows no system device by itself, only those that callers name.
+ * UCT and UCP use no more than the device index of this header. The calls tell what hwloc knows;
+ * those that would change it return UCS_ERR_UNSUPPORTED, or do nothing where they return nothing.
  */
 #ifndef UCS_TOPO_H
 #define UCS_TOPO_H
@@ -111,7 +111,7 @@ ucs_status_t ucs_sys_topo_provider_push(const ucs_sys_topo_ops_t *ops);
 void ucs_sys_topo_provider_pop(void);
 
 /**
- * @brief The device at a PCI address; it is added when it is new.
+ * @brief The device at a PCI address.
  *
  * @param[in]  bus_id   The address.
  * @param[out] sys_dev  Index of the device.
@@ -187,7 +187,7 @@ int ucs_topo_distance_cmp(const ucs_sys_dev_distance_t *distance1,
                           const ucs_sys_dev_distance_t *distance2);
 
 /**
- * @brief The device of a folder in sysfs; it is added when it is new.
+ * @brief The device of a folder in sysfs.
  *
  * @param dev_name       Name for the device.
  * @param sysfs_path     Its folder.
