@@ -87,17 +87,19 @@ TEST(async_watch, may_be_reset_inside_its_callback)
     struct shared {
         event_counter events;
         ucs::async_watch watch;
+        std::promise<void> assigned;
         std::promise<bool> done;
     } s;
-    std::promise<void> assigned;
     s.watch = ucs::async_watch::fd(
         s.events.fd, EPOLLIN,
         [](void *arg, uint32_t) {
             auto *self = static_cast<shared *>(arg);
+            self->assigned.get_future().wait();
             self->watch.reset();
             self->done.set_value(ucs::on_async_thread());
         },
         &s);
+    s.assigned.set_value();
     s.events.signal();
     EXPECT_TRUE(s.done.get_future().get());
 }
@@ -128,7 +130,8 @@ TEST(async_watch, fd_that_cannot_be_watched_throws)
 TEST(async_watch, works_in_a_forked_child)
 {
 #ifdef __SANITIZE_THREAD__
-    GTEST_SKIP() << "the thread sanitizer does not support threads in a child forked by a threaded process";
+    GTEST_SKIP()
+        << "the thread sanitizer does not support threads in a child forked by a threaded process";
 #endif
     event_counter outer;
     auto watch = ucs::async_watch::fd(outer.fd, EPOLLIN, event_counter::count, &outer);

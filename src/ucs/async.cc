@@ -35,6 +35,17 @@ using watch_ptr = std::shared_ptr<async_watch::impl>;
 
 thread_local bool is_async_thread = false;
 
+// What the thread and the reactor share; closed by whoever lets go last.
+struct descriptors {
+    ~descriptors()
+    {
+        close(epoll);
+        close(wake);
+    }
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+};
+
 class reactor {
   public:
     static reactor &get()
@@ -52,7 +63,7 @@ class reactor {
         start();
         watch->id = ++last_id_;
         epoll_event event = {.events = events, .data = {.u64 = watch->id}};
-        if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, watch->fd, &event) != 0) {
+        if (epoll_ctl(fds_->epoll, EPOLL_CTL_ADD, watch->fd, &event) != 0) {
             int saved = errno;
             stop_if_unused(lock);
             throw error(UCS_ERR_IO_ERROR, "cannot watch fd %d: %s", watch->fd, strerror(saved));
@@ -66,7 +77,7 @@ class reactor {
         if (owner_pid_ != getpid() || watches_.erase(watch->id) == 0) {
             return; // a forked child: the watch is the parent's
         }
-        epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, watch->fd, nullptr);
+        epoll_ctl(fds_->epoll, EPOLL_CTL_DEL, watch->fd, nullptr);
         if (!on_thread()) {
             idle_.wait(lock, [&] { return !watch->busy; });
         }
@@ -86,8 +97,6 @@ class reactor {
             thread_.detach();
             thread_ = std::thread();
             watches_.clear();
-            close(epoll_fd_);
-            close(wake_fd_);
             running_ = false;
         }
         owner_pid_ = getpid();
@@ -101,21 +110,20 @@ class reactor {
         if (thread_.joinable()) {
             thread_.detach(); // ended by its own last callback
         }
-        epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
-        wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (epoll_fd_ < 0 || wake_fd_ < 0) {
+        auto fds = std::make_shared<descriptors>();
+        if (fds->epoll < 0 || fds->wake < 0) {
             throw error(UCS_ERR_IO_ERROR, "cannot create the async thread's epoll set: %s",
                         strerror(errno));
         }
+        fds_ = fds;
         epoll_event event = {.events = EPOLLIN, .data = {.u64 = 0}};
-        epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, wake_fd_, &event);
+        epoll_ctl(fds_->epoll, EPOLL_CTL_ADD, fds_->wake, &event);
         running_ = true;
         // Signals are for the application's threads.
         sigset_t all, old;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &old);
-        thread_ = std::thread(
-            [this, epoll_fd = epoll_fd_, wake_fd = wake_fd_] { run(epoll_fd, wake_fd); });
+        thread_ = std::thread([this, fds] { run(*fds); });
         pthread_sigmask(SIG_SETMASK, &old, nullptr);
     }
 
@@ -128,7 +136,7 @@ class reactor {
         }
         running_ = false;
         uint64_t one = 1;
-        [[maybe_unused]] ssize_t n = write(wake_fd_, &one, sizeof(one));
+        [[maybe_unused]] ssize_t n = write(fds_->wake, &one, sizeof(one));
         if (on_thread()) {
             return; // it sees the wake-up after this callback
         }
@@ -138,14 +146,14 @@ class reactor {
         lock.lock();
     }
 
-    void run(int epoll_fd, int wake_fd)
+    void run(const descriptors &fds)
     {
         pthread_setname_np(pthread_self(), "ucxlike-async");
         is_async_thread = true;
         bool woken = false;
         while (!woken) {
             epoll_event events[16];
-            int count = epoll_wait(epoll_fd, events, std::size(events), -1);
+            int count = epoll_wait(fds.epoll, events, std::size(events), -1);
             for (int i = 0; i < count; ++i) {
                 if (events[i].data.u64 == 0) {
                     woken = true;
@@ -154,8 +162,6 @@ class reactor {
                 }
             }
         }
-        close(epoll_fd);
-        close(wake_fd);
     }
 
     void dispatch(uint64_t id, uint32_t events)
@@ -188,8 +194,7 @@ class reactor {
     std::unordered_map<uint64_t, watch_ptr> watches_;
     std::thread thread_;
     uint64_t last_id_ = 0;
-    int epoll_fd_ = -1;
-    int wake_fd_ = -1;
+    std::shared_ptr<descriptors> fds_;
     pid_t owner_pid_ = 0;
     bool running_ = false;
 };
