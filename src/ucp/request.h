@@ -125,7 +125,7 @@ struct ucp_request {
             uint64_t seq;
             void *arg;
         } flush;
-        uint64_t control_data[5]; // for the ep's own requests (flush, close)
+        uint64_t control_data[6]; // control messages, and the ep's own requests (flush, close)
     };
 
     struct {
