@@ -32,6 +32,7 @@ enum am_id : uint8_t {
     AM_ID_AMO = 19,
     AM_ID_AMO_REPLY = 20,
     AM_ID_RMA_ACK = 21,
+    AM_ID_RMA_FLUSH = 22, // asks for RMA_ACK when everything before it was done
     AM_ID_LAST = 32
 };
 

@@ -240,8 +240,7 @@ UCS_EXPORT ucs_status_t ucp_dt_query(ucp_datatype_t datatype, ucp_datatype_attr_
     UCS_CHECK_ARG(attr != nullptr, "ucp_dt_query: attr must not be NULL");
     if (!(attr->field_mask & UCP_DATATYPE_ATTR_FIELD_PACKED_SIZE))
         return UCS_OK;
-    const void *buffer =
-        attr->field_mask & UCP_DATATYPE_ATTR_FIELD_BUFFER ? attr->buffer : nullptr;
+    const void *buffer = attr->field_mask & UCP_DATATYPE_ATTR_FIELD_BUFFER ? attr->buffer : nullptr;
     size_t count = attr->field_mask & UCP_DATATYPE_ATTR_FIELD_COUNT ? attr->count : 1;
     switch (datatype & UCP_DATATYPE_CLASS_MASK) {
     case UCP_DATATYPE_CONTIG:

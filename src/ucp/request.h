@@ -66,7 +66,21 @@ enum req_flags : uint32_t {
     REQ_SYNC = 1u << 10,    // completes after the receiver matched
     REQ_SENT = 1u << 11,    // every byte was given to the lane
     REQ_WAITALL = 1u << 12, // stream receive: only the full length completes
-    REQ_AM_EAGER_DESC = 1u << 13,
+    REQ_OUT_ID = 1u << 13,  // id is registered
+};
+
+// What an outstanding request waits for. An answer of the peer that finds another phase is stale.
+enum phase : uint8_t {
+    PHASE_NONE,
+    PHASE_SYNC,      // sync send: ACK
+    PHASE_RTS,       // rendezvous sender: ATS or RTR
+    PHASE_RNDV_SEND, // rendezvous sender: pieces on their way
+    PHASE_RNDV_GET,  // rendezvous receiver: gets in flight
+    PHASE_RNDV_RECV, // rendezvous receiver: RNDV_DATA
+    PHASE_RMA_GET,   // RMA_GET_REPLY
+    PHASE_AMO,       // AMO_REPLY
+    PHASE_RMA_FLUSH, // RMA_ACK
+    PHASE_STREAM,    // stream receive
 };
 
 } // namespace ucp
@@ -78,7 +92,8 @@ struct ucp_request {
     uint32_t flags = 0;
     ucs_status_t status = UCS_OK;
     ucp::req_kind kind = ucp::req_kind::none;
-    uint8_t phase = 0; // meaning is the protocol's
+    uint8_t phase = 0;     // ucp::phase: what the peer's answer must find
+    uint8_t pend_lane = 0; // the lane that progress() found full
     union callback {
         ucp_send_nbx_callback_t send;
         ucp_tag_recv_nbx_callback_t recv;
@@ -86,6 +101,8 @@ struct ucp_request {
         ucp_am_recv_data_nbx_callback_t recv_am;
     } cb = {};
     void *user_data = nullptr;
+    uint8_t control_id = 0;  // of a control message in control_data
+    uint8_t control_len = 0; // its length
     ucs_status_t (*progress)(ucp_request *req) = nullptr;
     void (*abort)(ucp_request *req, ucs_status_t status) = nullptr;
     uct_completion_t comp = {}; // count: uct operations in flight + 1 while progress() posts
@@ -131,16 +148,38 @@ struct ucp_request {
     struct {
         uint64_t remote_req;  // the other side's request id
         uint64_t remote_addr; // sender's buffer (get)
-        ucp_rkey *rkey;       // unpacked for the get
-        uct_mem_h memh;       // temporary registration
-        uint8_t md;           // of memh
-        size_t posted;        // bytes asked for or sent
+        uct_component_h cmpt; // of bundle, when that is unpacked
+        uct_rkey_bundle_t bundle;
+        uct_mem_h memh;  // temporary registration, undone by complete()
+        uct_mem_h zmemh; // what zcopy passes: memh, or the one of the user's handle
+        uint8_t md;      // of memh
+        uint8_t lane;    // that gets
+        size_t posted;   // bytes asked for or sent
     } rndv = {};
 
     ucp_mem *user_memh = nullptr; // FIELD_MEMH
 
     void *user() noexcept { return this + 1; }
     static ucp_request *from_user(void *p) noexcept { return static_cast<ucp_request *>(p) - 1; }
+    static ucp_request *from_match(ucp::tag_matcher::recv_entry *e) noexcept
+    {
+        return owner(e, &ucp_request::match);
+    }
+    static ucp_request *from_comp(uct_completion_t *c) noexcept
+    {
+        return owner(c, &ucp_request::comp);
+    }
+
+  private:
+    // The request whose member `m` is: offsetof for a class it does not accept.
+    template <class M>
+    static ucp_request *owner(M *m, M ucp_request::*member) noexcept
+    {
+        alignas(16) static const char probe[1] = {};
+        auto *base = reinterpret_cast<const ucp_request *>(probe);
+        auto offset = reinterpret_cast<const char *>(&(base->*member)) - probe;
+        return reinterpret_cast<ucp_request *>(reinterpret_cast<char *>(m) - offset);
+    }
 };
 
 namespace ucp {
@@ -173,8 +212,14 @@ ucs_status_ptr_t post_return_imm(ucp_worker *worker, req_kind kind, ucs_status_t
                                  const ucp_request_param_t *param,
                                  const ucp_tag_recv_info_t *info = nullptr) noexcept;
 
-// Move to the ep's list of operations that wait for the peer or for uct.
-void request_outstanding(ucp_request *req) noexcept;
+// Out of whatever ep list it is in.
+inline void request_unlist(ucp_request *req) noexcept
+{
+    if (req->flags & REQ_LISTED) {
+        req->node.unlink();
+        req->flags &= ~REQ_LISTED;
+    }
+}
 
 // The id under which the peer names this request (allocated on first use).
 uint64_t request_wire_id(ucp_request *req) noexcept;

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Sending user active messages: header and data in one short or bcopy message where they fit, else
+// fragments, else (or when the user asks) a rendezvous whose RTS carries the header. With the REPLY
+// flag the message names the receiver's endpoint of the pair.
+#include "ucp/am/am.h"
+#include "ucp/ep.h"
+#include "ucp/mem.h"
+#include "ucp/proto.h"
+#include "ucp/rndv.h"
+#include "ucp/worker.h"
+#include "ucs/check.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace ucp {
+
+namespace {
+
+constexpr size_t STACK_MAX = 512; // header and data up to here are put together for a short send
+
+struct single_pack {
+    wire::am_hdr hdr;
+    uint64_t ep; // 0: AM_SINGLE
+    const void *header;
+    const void *data;
+    size_t length;
+    dt_iter *dt; // instead of data
+};
+
+size_t pack_single(void *dest, void *arg)
+{
+    auto *p = static_cast<single_pack *>(arg);
+    char *at = static_cast<char *>(dest);
+    memcpy(at, &p->hdr, sizeof(p->hdr));
+    at += sizeof(p->hdr);
+    if (p->ep != 0) {
+        memcpy(at, &p->ep, sizeof(p->ep));
+        at += sizeof(p->ep);
+    }
+    if (p->dt != nullptr)
+        at += p->dt->pack(at, p->length);
+    else if (p->length != 0)
+        at = static_cast<char *>(memcpy(at, p->data, p->length)) + p->length;
+    if (p->hdr.header_len != 0)
+        memcpy(at, p->header, p->hdr.header_len);
+    return at + p->hdr.header_len - static_cast<char *>(dest);
+}
+
+uint64_t as_u64(const wire::am_hdr &hdr) noexcept
+{
+    uint64_t value;
+    memcpy(&value, &hdr, sizeof(value));
+    return value;
+}
+
+ucs_status_t single_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    req->dt.rewind(0);
+    bool reply = req->send.am_flags & UCP_AM_SEND_FLAG_REPLY;
+    single_pack pack = {{req->send.am_id, 0, req->send.header_len},
+                        reply ? ep->remote_id : 0,
+                        req->send.header,
+                        nullptr,
+                        req->dt.length(),
+                        &req->dt};
+    ssize_t n =
+        uct_ep_am_bcopy(ep->am_ep, reply ? AM_ID_AM_REPLY : AM_ID_AM_SINGLE, pack_single, &pack, 0);
+    if (UCS_UNLIKELY(n < 0))
+        return static_cast<ucs_status_t>(n);
+    complete(req, UCS_OK);
+    return UCS_OK;
+}
+
+wire::am_first_hdr first_header(const ucp_request *req) noexcept
+{
+    bool reply = req->send.am_flags & UCP_AM_SEND_FLAG_REPLY;
+    return {
+        {req->send.am_id, static_cast<uint16_t>(reply ? AM_WIRE_REPLY : 0), req->send.header_len},
+        req->dt.length(),
+        req->worker->uuid,
+        req->send.msg_id,
+        req->ep->remote_id};
+}
+
+size_t pack_fragment(void *dest, void *arg)
+{
+    auto *req = static_cast<ucp_request *>(arg);
+    char *at = static_cast<char *>(dest);
+    size_t room = req->ep->limits.max_bcopy;
+    size_t head;
+    if (req->dt.offset() == 0) {
+        wire::am_first_hdr hdr = first_header(req);
+        head = sizeof(hdr);
+        memcpy(at, &hdr, head);
+        if (req->send.header_len != 0)
+            memcpy(at + head, req->send.header, req->send.header_len);
+        head += req->send.header_len;
+    } else {
+        wire::frag_hdr hdr = {req->worker->uuid, req->send.msg_id, req->dt.offset()};
+        head = sizeof(hdr);
+        memcpy(at, &hdr, head);
+    }
+    return head + req->dt.pack(at + head, room - head);
+}
+
+ucs_status_t multi_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    size_t before = req->dt.offset();
+    ssize_t n = uct_ep_am_bcopy(ep->am_ep, before == 0 ? AM_ID_AM_FIRST : AM_ID_AM_MIDDLE,
+                                pack_fragment, req, 0);
+    if (UCS_UNLIKELY(n < 0)) {
+        req->dt.rewind(before);
+        return static_cast<ucs_status_t>(n);
+    }
+    if (!req->dt.at_end())
+        return UCS_INPROGRESS;
+    complete(req, UCS_OK);
+    return UCS_OK;
+}
+
+// Fragments out of the user's buffer; the user header is in the first one's transport header.
+ucs_status_t zcopy_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    size_t offset = req->dt.offset();
+    char head[sizeof(wire::am_first_hdr) + ZCOPY_HEADER_MAX];
+    size_t head_len;
+    uint8_t id;
+    if (offset == 0) {
+        wire::am_first_hdr hdr = first_header(req);
+        memcpy(head, &hdr, sizeof(hdr));
+        if (req->send.header_len != 0)
+            memcpy(head + sizeof(hdr), req->send.header, req->send.header_len);
+        head_len = sizeof(hdr) + req->send.header_len;
+        id = AM_ID_AM_FIRST;
+    } else {
+        wire::frag_hdr hdr = {req->worker->uuid, req->send.msg_id, offset};
+        memcpy(head, &hdr, sizeof(hdr));
+        head_len = sizeof(hdr);
+        id = AM_ID_AM_MIDDLE;
+    }
+    uct_iov_t iov;
+    size_t count = 1;
+    size_t n = req->dt.to_iov(&iov, &count, ep->limits.max_zcopy - head_len, req->rndv.zmemh);
+    ++req->comp.count;
+    ucs_status_t status = uct_ep_am_zcopy(ep->am_ep, id, head, static_cast<unsigned>(head_len),
+                                          &iov, count, 0, &req->comp);
+    if (status != UCS_INPROGRESS)
+        --req->comp.count;
+    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
+        return status;
+    req->dt.advance(n);
+    if (!req->dt.at_end())
+        return UCS_INPROGRESS;
+    comp_end(req);
+    return UCS_OK;
+}
+
+bool start_zcopy(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    size_t length = req->dt.length();
+    size_t head = sizeof(wire::am_first_hdr) + req->send.header_len;
+    if (length < ep->limits.zcopy_thresh || !req->dt.is_contig() ||
+        req->send.header_len > ZCOPY_HEADER_MAX || head > ep->limits.max_hdr ||
+        head >= ep->limits.max_zcopy)
+        return false;
+    uct_mem_h memh = nullptr;
+    if (request_reg(req, ep->am_lane().md_index, req->dt.contig_ptr(), length, &memh) != UCS_OK)
+        return false;
+    req->rndv.zmemh = memh;
+    comp_begin(req, comp_done);
+    req->progress = zcopy_progress;
+    req->abort = comp_abort;
+    return true;
+}
+
+// What did not go out in one call. Everything about lanes is decided when the first piece is sent.
+ucs_status_t start_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    size_t length = req->dt.length();
+    uint16_t flags = req->send.am_flags;
+    bool eager = flags & UCP_AM_SEND_FLAG_EAGER;
+    bool rndv = !eager && (flags & UCP_AM_SEND_FLAG_RNDV || length >= ep->limits.rndv_thresh);
+    if (rndv) {
+        rndv_send_am(req);
+        return req->progress(req);
+    }
+    size_t head = sizeof(wire::am_hdr) + sizeof(uint64_t) + req->send.header_len;
+    if (length + head <= ep->limits.max_bcopy && length < ep->limits.zcopy_thresh) {
+        req->progress = single_progress;
+    } else {
+        req->send.msg_id = ++ep->worker->proto->next_msg_id;
+        if (!start_zcopy(req))
+            req->progress =
+                length + head <= ep->limits.max_bcopy ? single_progress : multi_progress;
+    }
+    return req->progress(req);
+}
+
+struct am_args {
+    unsigned id;
+    const void *header;
+    size_t header_len;
+    const void *buffer;
+    size_t count;
+    ucp_datatype_t dt;
+    uint32_t flags;
+};
+
+UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const am_args &a,
+                                        const ucp_request_param_t *param) noexcept
+{
+    ucs_status_t status = ep->check_usable();
+    if (UCS_UNLIKELY(status != UCS_OK))
+        return UCS_STATUS_PTR(status);
+    if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+        return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
+    ucp_request *req = request_get(ep->worker, req_kind::send, param);
+    if (req == nullptr)
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+    req->ep = ep;
+    status = req->dt.start_send(a.buffer, a.count, a.dt);
+    if (status != UCS_OK) {
+        request_put(req);
+        return UCS_STATUS_PTR(status);
+    }
+    req->send.am_id = static_cast<uint16_t>(a.id);
+    req->send.am_flags = static_cast<uint16_t>(a.flags);
+    req->send.header = a.header;
+    req->send.header_len = static_cast<uint32_t>(a.header_len);
+    if (a.flags & UCP_AM_SEND_FLAG_COPY_HEADER && a.header_len != 0) {
+        void *copy = malloc(a.header_len);
+        if (copy == nullptr) {
+            req->dt.finish();
+            request_put(req);
+            return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+        }
+        req->send.header = memcpy(copy, a.header, a.header_len);
+        req->flags |= REQ_OWN_COPY;
+    }
+    req->progress = start_progress;
+    req->abort = abort_simple;
+    return send_request(req, param);
+}
+
+// One short or bcopy message; NO_RESOURCE when it does not go that way.
+UCS_ALWAYS_INLINE ucs_status_t send_single(ucp_ep *ep, const am_args &a, size_t length) noexcept
+{
+    wire::am_hdr hdr = {static_cast<uint16_t>(a.id), 0, static_cast<uint32_t>(a.header_len)};
+    bool reply = a.flags & UCP_AM_SEND_FLAG_REPLY;
+    if (UCS_LIKELY(!reply)) {
+        if (a.header_len == 0 && length <= ep->limits.max_short)
+            return uct_ep_am_short(ep->am_ep, AM_ID_AM_SINGLE, as_u64(hdr), a.buffer,
+                                   static_cast<unsigned>(length));
+        if (length == 0 && a.header_len <= ep->limits.max_short)
+            return uct_ep_am_short(ep->am_ep, AM_ID_AM_SINGLE, as_u64(hdr), a.header,
+                                   static_cast<unsigned>(a.header_len));
+    }
+    size_t ep_len = reply ? sizeof(uint64_t) : 0;
+    size_t total = ep_len + length + a.header_len;
+    uint8_t id = reply ? AM_ID_AM_REPLY : AM_ID_AM_SINGLE;
+    if (total <= STACK_MAX && total <= ep->limits.max_short) {
+        char payload[STACK_MAX];
+        if (reply)
+            memcpy(payload, &ep->remote_id, ep_len);
+        if (length != 0)
+            memcpy(payload + ep_len, a.buffer, length);
+        if (a.header_len != 0)
+            memcpy(payload + ep_len + length, a.header, a.header_len);
+        return uct_ep_am_short(ep->am_ep, id, as_u64(hdr), payload, static_cast<unsigned>(total));
+    }
+    if (total + sizeof(hdr) > ep->limits.max_bcopy || length >= ep->limits.zcopy_thresh)
+        return UCS_ERR_NO_RESOURCE;
+    single_pack pack = {hdr, reply ? ep->remote_id : 0, a.header, a.buffer, length, nullptr};
+    ssize_t n = uct_ep_am_bcopy(ep->am_ep, id, pack_single, &pack, 0);
+    return n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n);
+}
+
+ucs_status_ptr_t am_send(const char *call, ucp_ep *ep, const am_args &a,
+                         const ucp_request_param_t *param) noexcept
+{
+    ucp_worker *worker = ep->worker;
+    UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_AM),
+                      "%s: the context was created without UCP_FEATURE_AM", call);
+    UCS_CHECK_ARG_PTR(a.id <= UINT16_MAX, "%s: id %u is above %u", call, a.id, UINT16_MAX);
+    UCS_CHECK_ARG_PTR(a.header_len == 0 || (a.header != nullptr && a.header_len <= MAX_AM_HEADER),
+                      "%s: header_length %zu is above %zu, or header is NULL", call, a.header_len,
+                      MAX_AM_HEADER);
+    ucs::opt_guard guard(worker->lock);
+    if (UCS_LIKELY((a.dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG)) {
+        size_t length = a.count * (a.dt >> UCP_DATATYPE_SHIFT);
+        UCS_CHECK_ARG_PTR(a.buffer != nullptr || length == 0, "%s: buffer must not be NULL", call);
+        bool eager = !(a.flags & UCP_AM_SEND_FLAG_RNDV) || a.flags & UCP_AM_SEND_FLAG_EAGER;
+        if (UCS_LIKELY(ep->can_send() && eager &&
+                       (length < ep->limits.rndv_thresh || a.flags & UCP_AM_SEND_FLAG_EAGER))) {
+            ucs_status_t status = send_single(ep, a, length);
+            if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE))
+                return post_return_imm(worker, req_kind::send, status, param);
+        }
+    }
+    return send_slow(ep, a, param);
+}
+
+} // namespace
+} // namespace ucp
+
+extern "C" {
+
+UCS_EXPORT ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header,
+                                            size_t header_length, const void *buffer, size_t count,
+                                            const ucp_request_param_t *param)
+{
+    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_am_send_nbx: ep must not be NULL");
+    UCS_CHECK_ARG_PTR(param != nullptr, "ucp_am_send_nbx: param must not be NULL");
+    uint32_t mask = param->op_attr_mask;
+    ucp::am_args args = {id,
+                         header,
+                         header_length,
+                         buffer,
+                         count,
+                         mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype
+                                                           : ucp_dt_make_contig(1),
+                         mask & UCP_OP_ATTR_FIELD_FLAGS ? param->flags : 0};
+    return ucp::am_send("ucp_am_send_nbx", ep, args, param);
+}
+
+UCS_EXPORT ucs_status_ptr_t ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer,
+                                           size_t count, ucp_datatype_t datatype,
+                                           ucp_send_callback_t cb, unsigned flags)
+{
+    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_am_send_nb: ep must not be NULL");
+    ucp_request_param_t param;
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK;
+    param.cb.send = reinterpret_cast<ucp_send_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    ucp::am_args args = {id, nullptr, 0, buffer, count, datatype, flags & UCP_AM_SEND_FLAG_REPLY};
+    return ucp::am_send("ucp_am_send_nb", ep, args, &param);
+}
+
+} // extern "C"

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Memory handles: see mem.h. Memory that we allocate comes from an md that can share it on the
+// node, so that peers map it; every md that registers gets its registration.
+#include "ucp/mem.h"
+
+#include "ucp/ep.h"
+#include "ucp/proto.h"
+#include "ucp/worker.h"
+#include "ucs/check.h"
+#include "ucs/error.h"
+#include "ucs/ptr_map.h"
+
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace ucp {
+
+// The mappings of a context, by the id that travels in rkeys.
+struct mem_table {
+    std::mutex mutex;
+    ucs::ptr_map<ucp_mem> ids;
+};
+
+namespace {
+
+mem_table *table_of(ucp_context *context)
+{
+    void *found = context->memory.load(std::memory_order_acquire);
+    if (found != nullptr)
+        return static_cast<mem_table *>(found);
+    auto *made = new mem_table;
+    if (context->memory.compare_exchange_strong(found, made, std::memory_order_acq_rel))
+        return made;
+    delete made;
+    return static_cast<mem_table *>(found);
+}
+
+size_t page_size() noexcept
+{
+    static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    return size;
+}
+
+bool md_has(const ucp_context *context, unsigned i, uint64_t flag) noexcept
+{
+    return context->mds[i].attr.cap.flags & flag;
+}
+
+void unmap(ucp_mem *mem) noexcept
+{
+    ucp_context *context = mem->context;
+    for (unsigned i = 0; i < context->md_count; ++i)
+        if (mem->md_map & (1u << i) && static_cast<int>(i) != mem->alloc_md)
+            uct_md_mem_dereg(context->mds[i].md, mem->memh[i]);
+    if (!mem->allocated)
+        return;
+    if (mem->alloc_md >= 0) {
+        uct_allocated_memory_t a = {};
+        a.address = mem->address;
+        a.length = mem->alloc_length;
+        a.method = UCT_ALLOC_METHOD_MD;
+        a.mem_type = UCS_MEMORY_TYPE_HOST;
+        a.md = context->mds[mem->alloc_md].md;
+        a.memh = mem->alloc_memh;
+        uct_mem_free(&a);
+    } else {
+        munmap(mem->address, mem->alloc_length);
+    }
+}
+
+bool allocate_md(ucp_mem *mem, void *address, size_t length, bool fixed)
+{
+    ucp_context *context = mem->context;
+    for (unsigned i = 0; i < context->md_count; ++i) {
+        if (!md_has(context, i, UCT_MD_FLAG_ALLOC) || !md_has(context, i, UCT_MD_FLAG_REG) ||
+            (fixed && !md_has(context, i, UCT_MD_FLAG_FIXED)))
+            continue;
+        uct_alloc_method_t method = UCT_ALLOC_METHOD_MD;
+        uct_mem_alloc_params_t params = {};
+        params.field_mask = UCT_MEM_ALLOC_PARAM_FIELD_FLAGS | UCT_MEM_ALLOC_PARAM_FIELD_ADDRESS |
+                            UCT_MEM_ALLOC_PARAM_FIELD_MEM_TYPE | UCT_MEM_ALLOC_PARAM_FIELD_MDS |
+                            UCT_MEM_ALLOC_PARAM_FIELD_NAME;
+        params.flags = UCT_MD_MEM_ACCESS_ALL | (fixed ? UCT_MD_MEM_FLAG_FIXED : 0);
+        params.address = fixed ? address : nullptr;
+        params.mem_type = UCS_MEMORY_TYPE_HOST;
+        params.mds.mds = &context->mds[i].md;
+        params.mds.count = 1;
+        params.name = "ucp_mem_map";
+        uct_allocated_memory_t got = {};
+        if (uct_mem_alloc(length, &method, 1, &params, &got) != UCS_OK)
+            continue;
+        mem->address = got.address;
+        mem->length = length;
+        mem->alloc_length = got.length;
+        mem->alloc_md = static_cast<int>(i);
+        mem->alloc_memh = got.memh;
+        mem->memh[i] = got.memh;
+        mem->md_map |= 1u << i;
+        return true;
+    }
+    return false;
+}
+
+void allocate(ucp_mem *mem, void *address, size_t length, bool fixed)
+{
+    mem->allocated = true;
+    if (allocate_md(mem, address, length, fixed))
+        return;
+    size_t page = page_size();
+    size_t bytes = (length + page - 1) / page * page;
+    if (bytes == 0)
+        bytes = page;
+    void *p = mmap(address, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | (fixed ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+    if (p == MAP_FAILED || (fixed && p != address)) {
+        if (p != MAP_FAILED)
+            munmap(p, bytes);
+        throw ucs::error(UCS_ERR_NO_MEMORY, "ucp_mem_map: cannot allocate %zu bytes at %p", length,
+                         address);
+    }
+    mem->address = p;
+    mem->length = length;
+    mem->alloc_length = bytes;
+    mem->alloc_md = -1;
+}
+
+void register_all(ucp_mem *mem, unsigned flags) noexcept
+{
+    ucp_context *context = mem->context;
+    if (mem->length == 0)
+        return;
+    for (unsigned i = 0; i < context->md_count; ++i) {
+        if (mem->md_map & (1u << i) || !md_has(context, i, UCT_MD_FLAG_REG))
+            continue;
+        unsigned reg_flags = UCT_MD_MEM_ACCESS_ALL;
+        if (flags & UCP_MEM_MAP_NONBLOCK)
+            reg_flags |= UCT_MD_MEM_FLAG_NONBLOCK;
+        // Silent: not every md can register all memory, and one that cannot is just not used for
+        // it.
+        if (uct_md_mem_reg(context->mds[i].md, mem->address, mem->length,
+                           reg_flags | UCT_MD_MEM_FLAG_HIDE_ERRORS, &mem->memh[i]) == UCS_OK)
+            mem->md_map |= 1u << i;
+    }
+}
+
+} // namespace
+
+void mem_cleanup(ucp_context *context) noexcept
+{
+    delete static_cast<mem_table *>(context->memory.exchange(nullptr));
+}
+
+ucp_mem *find_mapping(ucp_context *context, uint64_t id, uint64_t address, uint64_t length) noexcept
+{
+    auto *table = static_cast<mem_table *>(context->memory.load(std::memory_order_acquire));
+    if (table == nullptr)
+        return nullptr;
+    std::lock_guard guard(table->mutex);
+    ucp_mem *mem = table->ids.find(id);
+    if (mem == nullptr)
+        return nullptr;
+    uint64_t base = reinterpret_cast<uintptr_t>(mem->address);
+    if (address < base || length > mem->length || address - base > mem->length - length)
+        return nullptr;
+    return mem;
+}
+
+// ---- temporary registrations of requests
+
+namespace {
+
+ucs_status_t reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length, unsigned access,
+                 uct_mem_h *memh_p) noexcept
+{
+    ucp_mem *user = req->user_memh;
+    if (user != nullptr && user->md_map & (1u << md_index)) {
+        *memh_p = user->memh[md_index];
+        return UCS_OK;
+    }
+    if (req->rndv.memh != nullptr) {
+        if (req->rndv.md == md_index) {
+            *memh_p = req->rndv.memh;
+            return UCS_OK;
+        }
+        release_memh(req);
+    }
+    uct_mem_h memh;
+    ucs_status_t status = uct_md_mem_reg(req->worker->context->mds[md_index].md, buffer, length,
+                                         access | UCT_MD_MEM_FLAG_HIDE_ERRORS, &memh);
+    if (status != UCS_OK)
+        return status;
+    req->rndv.memh = memh;
+    req->rndv.md = md_index;
+    *memh_p = memh;
+    return UCS_OK;
+}
+
+} // namespace
+
+ucs_status_t request_reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length,
+                         uct_mem_h *memh_p) noexcept
+{
+    if (!md_has(req->worker->context, md_index, UCT_MD_FLAG_NEED_MEMH)) {
+        *memh_p = nullptr;
+        return UCS_OK;
+    }
+    return reg(req, md_index, buffer, length, UCT_MD_MEM_ACCESS_RMA, memh_p);
+}
+
+ucs_status_t request_reg_remote(ucp_request *req, uint8_t md_index, void *buffer, size_t length,
+                                uct_mem_h *memh_p) noexcept
+{
+    if (!md_has(req->worker->context, md_index, UCT_MD_FLAG_REG))
+        return UCS_ERR_UNSUPPORTED;
+    return reg(req, md_index, buffer, length, UCT_MD_MEM_ACCESS_REMOTE_GET, memh_p);
+}
+
+void release_memh(ucp_request *req) noexcept
+{
+    if (req->rndv.memh != nullptr) {
+        uct_md_mem_dereg(req->worker->context->mds[req->rndv.md].md, req->rndv.memh);
+        req->rndv.memh = nullptr;
+    }
+    req->rndv.zmemh = nullptr;
+}
+
+} // namespace ucp
+
+extern "C" {
+
+UCS_EXPORT ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_params_t *params,
+                                    ucp_mem_h *memh_p)
+{
+    UCS_CHECK_ARG(context != nullptr, "ucp_mem_map: context must not be NULL");
+    UCS_CHECK_ARG(params != nullptr, "ucp_mem_map: params must not be NULL");
+    UCS_CHECK_ARG(memh_p != nullptr, "ucp_mem_map: memh_p must not be NULL");
+    uint64_t mask = params->field_mask;
+    unsigned flags = mask & UCP_MEM_MAP_PARAM_FIELD_FLAGS ? params->flags : 0;
+    void *address = mask & UCP_MEM_MAP_PARAM_FIELD_ADDRESS ? params->address : nullptr;
+    bool alloc = flags & UCP_MEM_MAP_ALLOCATE;
+    bool fixed = flags & UCP_MEM_MAP_FIXED;
+    if (mask & UCP_MEM_MAP_PARAM_FIELD_EXPORTED_MEMH_BUFFER) {
+        UCS_CHECK_ARG(
+            !alloc && params->exported_memh_buffer != nullptr,
+            "ucp_mem_map: params->exported_memh_buffer must not be NULL nor come with ALLOCATE");
+        return UCS_ERR_UNSUPPORTED;
+    }
+    UCS_CHECK_ARG(mask & UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+                  "ucp_mem_map: params->field_mask must have LENGTH");
+    size_t length = params->length;
+    UCS_CHECK_ARG(alloc || address != nullptr || length == 0,
+                  "ucp_mem_map: params->address must not be NULL without ALLOCATE");
+    UCS_CHECK_ARG(!fixed || alloc, "ucp_mem_map: params->flags has FIXED without ALLOCATE");
+    UCS_CHECK_ARG(!fixed || (address != nullptr &&
+                             reinterpret_cast<uintptr_t>(address) % ucp::page_size() == 0),
+                  "ucp_mem_map: params->address %p must be page aligned with FIXED", address);
+    UCS_CHECK_ARG((flags & (UCP_MEM_MAP_NONBLOCK | UCP_MEM_MAP_LOCK)) !=
+                      (UCP_MEM_MAP_NONBLOCK | UCP_MEM_MAP_LOCK),
+                  "ucp_mem_map: params->flags must not have both NONBLOCK and LOCK");
+    return ucs::guard([&] {
+        auto mem = std::make_unique<ucp_mem>();
+        mem->context = context;
+        mem->address = address;
+        mem->length = length;
+        mem->alloc_md = -1;
+        mem->mem_type = UCS_MEMORY_TYPE_HOST;
+        ucp::mem_table *table = ucp::table_of(context);
+        if (alloc && length != 0)
+            ucp::allocate(mem.get(), address, length, fixed);
+        ucp::register_all(mem.get(), flags);
+        std::lock_guard guard(table->mutex);
+        mem->id = table->ids.add(mem.get());
+        *memh_p = mem.release();
+    });
+}
+
+UCS_EXPORT ucs_status_t ucp_mem_unmap(ucp_context_h context, ucp_mem_h memh)
+{
+    UCS_CHECK_ARG(context != nullptr, "ucp_mem_unmap: context must not be NULL");
+    UCS_CHECK_ARG(memh != nullptr, "ucp_mem_unmap: memh must not be NULL");
+    {
+        ucp::mem_table *table = ucp::table_of(context);
+        std::lock_guard guard(table->mutex);
+        table->ids.erase(memh->id);
+    }
+    ucp::unmap(memh);
+    delete memh;
+    return UCS_OK;
+}
+
+UCS_EXPORT ucs_status_t ucp_mem_query(const ucp_mem_h memh, ucp_mem_attr_t *attr)
+{
+    UCS_CHECK_ARG(memh != nullptr, "ucp_mem_query: memh must not be NULL");
+    UCS_CHECK_ARG(attr != nullptr, "ucp_mem_query: attr must not be NULL");
+    if (attr->field_mask & UCP_MEM_ATTR_FIELD_ADDRESS)
+        attr->address = memh->address;
+    if (attr->field_mask & UCP_MEM_ATTR_FIELD_LENGTH)
+        attr->length = memh->length;
+    if (attr->field_mask & UCP_MEM_ATTR_FIELD_MEM_TYPE)
+        attr->mem_type = memh->mem_type;
+    return UCS_OK;
+}
+
+UCS_EXPORT ucs_status_t ucp_mem_advise(ucp_context_h context, ucp_mem_h memh,
+                                       ucp_mem_advise_params_t *params)
+{
+    UCS_CHECK_ARG(context != nullptr, "ucp_mem_advise: context must not be NULL");
+    UCS_CHECK_ARG(memh != nullptr, "ucp_mem_advise: memh must not be NULL");
+    UCS_CHECK_ARG(params != nullptr, "ucp_mem_advise: params must not be NULL");
+    uint64_t needed = UCP_MEM_ADVISE_PARAM_FIELD_ADDRESS | UCP_MEM_ADVISE_PARAM_FIELD_LENGTH |
+                      UCP_MEM_ADVISE_PARAM_FIELD_ADVICE;
+    UCS_CHECK_ARG((params->field_mask & needed) == needed,
+                  "ucp_mem_advise: params->field_mask must have ADDRESS, LENGTH and ADVICE");
+    auto begin = reinterpret_cast<uintptr_t>(params->address);
+    auto base = reinterpret_cast<uintptr_t>(memh->address);
+    UCS_CHECK_ARG(begin >= base && params->length <= memh->length &&
+                      begin - base <= memh->length - params->length,
+                  "ucp_mem_advise: params->address and length must lie in the mapping");
+    UCS_CHECK_ARG(params->advice == UCP_MADV_NORMAL || params->advice == UCP_MADV_WILLNEED,
+                  "ucp_mem_advise: params->advice %d is unknown", (int)params->advice);
+    if (params->length != 0) {
+        uintptr_t page = ucp::page_size();
+        uintptr_t from = begin / page * page;
+        madvise(reinterpret_cast<void *>(from), begin + params->length - from,
+                params->advice == UCP_MADV_WILLNEED ? MADV_WILLNEED : MADV_NORMAL);
+    }
+    return UCS_OK;
+}
+
+} // extern "C"

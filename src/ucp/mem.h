@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Memory: handles of ucp_mem_map (registered on every md that can), remote keys, and the temporary
+// registrations of protocols that do not copy.
+//
+// Packed rkey (little-endian, no alignment assumed):
+//   | magic 2 | length 2 | check 4 | memh id 8 | base address 8 | length 8 | md list |
+//   md list: | md map 2 | { length 1, md's packed key } for each bit of the map |
+// The memh id names the mapping at its owner, where software RMA and atomics check address and
+// length against it. An RTS carries an md list alone.
+#pragma once
+
+#include "ucp/context.h"
+#include "ucp/request.h"
+
+#include <ucp/api/ucp.h>
+#include <uct/api/uct.h>
+
+#include <cstdint>
+
+struct ucp_mem {
+    ucp_context *context;
+    void *address;
+    size_t length;
+    uint64_t id;     // in the context's table of mappings
+    uint16_t md_map; // mds with a registration
+    uct_mem_h memh[ucp::MAX_MDS];
+    bool allocated; // by us: freed at unmap
+    int alloc_md;   // md that allocated it, -1: mmap
+    size_t alloc_length;
+    uct_mem_h alloc_memh;
+    ucs_memory_type_t mem_type;
+};
+
+struct ucp_rkey {
+    ucp_ep *ep;
+    uint64_t memh_id; // names the mapping at the owner
+    uint64_t base;
+    size_t length;
+    void *direct; // where base is mapped here, or nullptr
+    uint8_t lane; // of ep that can put and get, or NO_LANE
+    bool resolved;
+    uint16_t list_length;
+    const void *list;     // md list, behind this struct
+    uct_component_h cmpt; // of bundle, nullptr: no lane
+    uct_rkey_bundle_t bundle;
+    uct_component_h direct_cmpt;
+    uct_rkey_bundle_t direct_bundle;
+};
+
+namespace ucp {
+
+constexpr uint8_t NO_LANE = 0xff;
+
+// A registration of the buffer for a zero-copy operation of this md: the user's memh if it covers
+// the md, else made for this request and undone by complete(). nullptr with UCS_OK: the md needs
+// none.
+ucs_status_t request_reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length,
+                         uct_mem_h *memh_p) noexcept;
+// The same for memory that the peer is to read: always registered. An error: the md cannot.
+ucs_status_t request_reg_remote(ucp_request *req, uint8_t md_index, void *buffer, size_t length,
+                                uct_mem_h *memh_p) noexcept;
+void release_memh(ucp_request *req) noexcept;
+
+// Packs the key of one registration, for an RTS. Returns its bytes, 0 if the md gives none.
+constexpr size_t RTS_RKEY_MAX = 256;
+size_t pack_single_rkey(ucp_context *context, uint8_t md_index, uct_mem_h memh,
+                        void *dest) noexcept;
+
+// Finds a lane of `ep` for which the packed key has a part and whose capabilities include `flags`
+// (UCT_IFACE_FLAG_*). On success *key points to the md's part.
+uint8_t rkey_lane(const ucp_ep *ep, const void *packed, size_t length, uint64_t flags,
+                  const void **key) noexcept;
+
+// Decides how the key's endpoint reaches the memory, once it has lanes.
+void rkey_resolve(ucp_rkey *rkey) noexcept;
+
+// Frees the table of mappings, when the context goes.
+void mem_cleanup(ucp_context *context) noexcept;
+
+// The mapping that an rkey named, if [address, address + length) lies in it.
+ucp_mem *find_mapping(ucp_context *context, uint64_t id, uint64_t address,
+                      uint64_t length) noexcept;
+
+} // namespace ucp

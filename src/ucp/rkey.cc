@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Remote keys: packing, unpacking, and the choice of how an endpoint reaches the memory. The layout
+// is in mem.h; the reader trusts nothing: the check sum covers the lengths before they are
+// followed.
+#include "ucp/ep.h"
+#include "ucp/mem.h"
+#include "ucp/worker.h"
+#include "ucs/check.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace ucp {
+
+namespace {
+
+struct packed_hdr {
+    uint16_t magic;
+    uint16_t length; // of the whole key
+    uint32_t check;  // of everything but this field
+    uint64_t memh_id;
+    uint64_t base;
+    uint64_t size;
+};
+constexpr uint16_t RKEY_MAGIC = 0x6b55;
+constexpr size_t RKEY_MAX = 1024;
+
+uint32_t sum(const void *data, size_t length, uint32_t h = 2166136261u) noexcept
+{
+    auto *p = static_cast<const uint8_t *>(data);
+    for (size_t i = 0; i < length; ++i)
+        h = (h ^ p[i]) * 16777619u;
+    return h;
+}
+
+uint32_t checksum(const packed_hdr &hdr, const void *rest) noexcept
+{
+    // The header first and alone: a damaged length must not make us read past the end.
+    uint32_t h = sum(&hdr.magic, offsetof(packed_hdr, check));
+    h = sum(&hdr.memh_id, sizeof(hdr) - offsetof(packed_hdr, memh_id), h);
+    return (h & 0xffff0000u) | (sum(rest, hdr.length - sizeof(hdr), h) & 0xffffu);
+}
+
+bool header_good(const packed_hdr &hdr) noexcept
+{
+    if (hdr.magic != RKEY_MAGIC || hdr.length < sizeof(hdr) + sizeof(uint16_t) ||
+        hdr.length > RKEY_MAX)
+        return false;
+    uint32_t h = sum(&hdr.magic, offsetof(packed_hdr, check));
+    h = sum(&hdr.memh_id, sizeof(hdr) - offsetof(packed_hdr, memh_id), h);
+    return (h ^ hdr.check) >> 16 == 0;
+}
+
+// The part of one md in an md list { map 2, { length 1, key } ... }; nullptr: not there, or the
+// list is damaged.
+const void *md_part(const void *list, size_t length, unsigned md) noexcept
+{
+    auto *p = static_cast<const uint8_t *>(list);
+    if (length < sizeof(uint16_t))
+        return nullptr;
+    uint16_t map;
+    memcpy(&map, p, sizeof(map));
+    if (md >= MAX_MDS || !(map & (1u << md)))
+        return nullptr;
+    size_t at = sizeof(map);
+    for (unsigned i = 0; i < MAX_MDS; ++i) {
+        if (!(map & (1u << i)))
+            continue;
+        if (at >= length || p[at] > length - at - 1)
+            return nullptr;
+        if (i == md)
+            return p + at + 1;
+        at += 1 + p[at];
+    }
+    return nullptr;
+}
+
+// Appends one md's part; returns its bytes or 0.
+size_t pack_part(ucp_context *context, unsigned md, uct_mem_h memh, uint8_t *dest,
+                 size_t room) noexcept
+{
+    size_t n = context->mds[md].attr.rkey_packed_size;
+    if (n > 255 || n + 1 > room || uct_md_mkey_pack(context->mds[md].md, memh, dest + 1) != UCS_OK)
+        return 0;
+    dest[0] = static_cast<uint8_t>(n);
+    return n + 1;
+}
+
+} // namespace
+
+size_t pack_single_rkey(ucp_context *context, uint8_t md_index, uct_mem_h memh, void *dest) noexcept
+{
+    auto map = static_cast<uint16_t>(1u << md_index);
+    memcpy(dest, &map, sizeof(map));
+    size_t n = pack_part(context, md_index, memh, static_cast<uint8_t *>(dest) + sizeof(map),
+                         RTS_RKEY_MAX - sizeof(map));
+    return n ? n + sizeof(map) : 0;
+}
+
+uint8_t rkey_lane(const ucp_ep *ep, const void *packed, size_t length, uint64_t flags,
+                  const void **key) noexcept
+{
+    for (uint8_t i = 0; i < ep->lane_count; ++i) {
+        const lane &l = ep->lanes[i];
+        if (l.ep == nullptr || l.attr == nullptr || (l.attr->cap.flags & flags) != flags)
+            continue;
+        if (const void *part = md_part(packed, length, l.dst_md_index)) {
+            *key = part;
+            return i;
+        }
+    }
+    return NO_LANE;
+}
+
+namespace {
+
+// Memory of a peer on this node that the md can map.
+bool map_direct(ucp_rkey *rkey, const lane &l, const void *part) noexcept
+{
+    const md &m = rkey->ep->worker->context->mds[l.md_index];
+    if (!(m.cmpt_attr.flags & UCT_COMPONENT_FLAG_RKEY_PTR))
+        return false;
+    uct_rkey_bundle_t bundle;
+    if (uct_rkey_unpack(m.cmpt, part, &bundle) != UCS_OK)
+        return false;
+    void *local;
+    if (uct_rkey_ptr(m.cmpt, &bundle, rkey->base, &local) != UCS_OK) {
+        uct_rkey_release(m.cmpt, &bundle);
+        return false;
+    }
+    rkey->direct_cmpt = m.cmpt;
+    rkey->direct_bundle = bundle;
+    rkey->direct = local;
+    return true;
+}
+
+} // namespace
+
+void rkey_resolve(ucp_rkey *rkey) noexcept
+{
+    ucp_ep *ep = rkey->ep;
+    if (ep->lane_count == 0)
+        return;
+    rkey->resolved = true;
+    const void *part;
+    for (uint8_t i = 0; i < ep->lane_count && rkey->direct == nullptr; ++i) {
+        const lane &l = ep->lanes[i];
+        if (l.ep != nullptr && (part = md_part(rkey->list, rkey->list_length, l.dst_md_index)))
+            map_direct(rkey, l, part);
+    }
+    constexpr uint64_t both = UCT_IFACE_FLAG_PUT_ZCOPY | UCT_IFACE_FLAG_GET_ZCOPY;
+    uint8_t i = rkey_lane(ep, rkey->list, rkey->list_length, both, &part);
+    if (i != NO_LANE) {
+        uct_component_h cmpt = ep->worker->context->mds[ep->lanes[i].md_index].cmpt;
+        if (uct_rkey_unpack(cmpt, part, &rkey->bundle) == UCS_OK) {
+            rkey->cmpt = cmpt;
+            rkey->lane = i;
+        }
+    }
+}
+
+} // namespace ucp
+
+extern "C" {
+
+UCS_EXPORT ucs_status_t ucp_rkey_pack(ucp_context_h context, ucp_mem_h memh, void **rkey_buffer_p,
+                                      size_t *size_p)
+{
+    UCS_CHECK_ARG(context != nullptr, "ucp_rkey_pack: context must not be NULL");
+    UCS_CHECK_ARG(memh != nullptr, "ucp_rkey_pack: memh must not be NULL");
+    UCS_CHECK_ARG(rkey_buffer_p != nullptr && size_p != nullptr,
+                  "ucp_rkey_pack: rkey_buffer_p and size_p must not be NULL");
+    uint8_t buffer[ucp::RKEY_MAX];
+    ucp::packed_hdr hdr = {
+        ucp::RKEY_MAGIC, 0, 0, memh->id, reinterpret_cast<uintptr_t>(memh->address), memh->length};
+    size_t at = sizeof(hdr) + sizeof(uint16_t);
+    uint16_t map = 0;
+    for (unsigned i = 0; i < context->md_count; ++i) {
+        if (!(memh->md_map & (1u << i)))
+            continue;
+        size_t n = ucp::pack_part(context, i, memh->memh[i], buffer + at, sizeof(buffer) - at);
+        if (n != 0)
+            map |= static_cast<uint16_t>(1u << i);
+        at += n;
+    }
+    memcpy(buffer + sizeof(hdr), &map, sizeof(map));
+    hdr.length = static_cast<uint16_t>(at);
+    hdr.check = ucp::checksum(hdr, buffer + sizeof(hdr));
+    memcpy(buffer, &hdr, sizeof(hdr));
+    void *out = malloc(at);
+    if (out == nullptr)
+        return UCS_ERR_NO_MEMORY;
+    *rkey_buffer_p = memcpy(out, buffer, at);
+    *size_p = at;
+    return UCS_OK;
+}
+
+UCS_EXPORT void ucp_rkey_buffer_release(void *rkey_buffer)
+{
+    free(rkey_buffer);
+}
+
+UCS_EXPORT ucs_status_t ucp_memh_pack(ucp_mem_h memh, const ucp_memh_pack_params_t *params,
+                                      void **buffer_p, size_t *buffer_size_p)
+{
+    UCS_CHECK_ARG(memh != nullptr, "ucp_memh_pack: memh must not be NULL");
+    UCS_CHECK_ARG(params != nullptr, "ucp_memh_pack: params must not be NULL");
+    UCS_CHECK_ARG(buffer_p != nullptr && buffer_size_p != nullptr,
+                  "ucp_memh_pack: buffer_p and buffer_size_p must not be NULL");
+    if (params->field_mask & UCP_MEMH_PACK_PARAM_FIELD_FLAGS &&
+        params->flags & UCP_MEMH_PACK_FLAG_EXPORT)
+        return UCS_ERR_UNSUPPORTED;
+    return ucp_rkey_pack(memh->context, memh, buffer_p, buffer_size_p);
+}
+
+UCS_EXPORT void ucp_memh_buffer_release(void *buffer, const ucp_memh_buffer_release_params_t *)
+{
+    free(buffer);
+}
+
+UCS_EXPORT ucs_status_t ucp_ep_rkey_unpack(ucp_ep_h ep, const void *rkey_buffer, ucp_rkey_h *rkey_p)
+{
+    UCS_CHECK_ARG(ep != nullptr, "ucp_ep_rkey_unpack: ep must not be NULL");
+    UCS_CHECK_ARG(rkey_buffer != nullptr, "ucp_ep_rkey_unpack: rkey_buffer must not be NULL");
+    UCS_CHECK_ARG(rkey_p != nullptr, "ucp_ep_rkey_unpack: rkey_p must not be NULL");
+    ucp::packed_hdr hdr;
+    memcpy(&hdr, rkey_buffer, sizeof(hdr));
+    UCS_CHECK_ARG(ucp::header_good(hdr),
+                  "ucp_ep_rkey_unpack: rkey_buffer is not a packed key or is damaged");
+    const char *rest = static_cast<const char *>(rkey_buffer) + sizeof(hdr);
+    UCS_CHECK_ARG(ucp::checksum(hdr, rest) == hdr.check,
+                  "ucp_ep_rkey_unpack: rkey_buffer is damaged");
+    size_t list_length = hdr.length - sizeof(hdr);
+    void *memory = malloc(sizeof(ucp_rkey) + list_length);
+    if (memory == nullptr)
+        return UCS_ERR_NO_MEMORY;
+    auto *rkey = new (memory) ucp_rkey{};
+    rkey->ep = ep;
+    rkey->memh_id = hdr.memh_id;
+    rkey->base = hdr.base;
+    rkey->length = hdr.size;
+    rkey->lane = ucp::NO_LANE;
+    rkey->list_length = static_cast<uint16_t>(list_length);
+    rkey->list = memcpy(rkey + 1, rest, list_length);
+    ucs::opt_guard guard(ep->worker->lock);
+    ucp::rkey_resolve(rkey);
+    *rkey_p = rkey;
+    return UCS_OK;
+}
+
+UCS_EXPORT void ucp_rkey_destroy(ucp_rkey_h rkey)
+{
+    if (rkey == nullptr)
+        return;
+    if (rkey->direct_cmpt != nullptr)
+        uct_rkey_release(rkey->direct_cmpt, &rkey->direct_bundle);
+    if (rkey->cmpt != nullptr)
+        uct_rkey_release(rkey->cmpt, &rkey->bundle);
+    free(rkey);
+}
+
+UCS_EXPORT ucs_status_t ucp_rkey_ptr(ucp_rkey_h rkey, uint64_t raddr, void **addr_p)
+{
+    UCS_CHECK_ARG(rkey != nullptr, "ucp_rkey_ptr: rkey must not be NULL");
+    UCS_CHECK_ARG(addr_p != nullptr, "ucp_rkey_ptr: addr_p must not be NULL");
+    if (!rkey->resolved)
+        ucp::rkey_resolve(rkey);
+    if (rkey->direct == nullptr)
+        return UCS_ERR_UNREACHABLE;
+    if (raddr < rkey->base || raddr - rkey->base >= rkey->length)
+        return UCS_ERR_INVALID_ADDR;
+    *addr_p = static_cast<char *>(rkey->direct) + (raddr - rkey->base);
+    return UCS_OK;
+}
+
+UCS_EXPORT ucs_status_t ucp_rkey_compare(ucp_worker_h worker, ucp_rkey_h rkey1, ucp_rkey_h rkey2,
+                                         const ucp_rkey_compare_params_t *params, int *result)
+{
+    UCS_CHECK_ARG(worker != nullptr, "ucp_rkey_compare: worker must not be NULL");
+    UCS_CHECK_ARG(rkey1 != nullptr && rkey2 != nullptr,
+                  "ucp_rkey_compare: rkey1 and rkey2 must not be NULL");
+    UCS_CHECK_ARG(params != nullptr && params->field_mask == 0,
+                  "ucp_rkey_compare: params must not be NULL, and params->field_mask must be 0");
+    UCS_CHECK_ARG(result != nullptr, "ucp_rkey_compare: result must not be NULL");
+    auto order = [](auto a, auto b) { return a < b ? -1 : a > b ? 1 : 0; };
+    int c = order(rkey1->memh_id, rkey2->memh_id);
+    if (c == 0)
+        c = order(rkey1->base, rkey2->base);
+    if (c == 0)
+        c = order(rkey1->length, rkey2->length);
+    if (c == 0)
+        c = order(rkey1->list_length, rkey2->list_length);
+    if (c == 0)
+        c = memcmp(rkey1->list, rkey2->list, rkey1->list_length);
+    *result = c < 0 ? -1 : c > 0 ? 1 : 0;
+    return UCS_OK;
+}
+
+} // extern "C"

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Get: a load, the lane's get operations, or a question that the target answers with fragments.
+#include "ucp/rma/rma.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace ucp {
+
+namespace {
+
+constexpr uint64_t GET_FAILED = UINT64_MAX; // data_hdr.offset of a refusal
+
+size_t pack_get(void *dest, void *arg)
+{
+    auto *req = static_cast<ucp_request *>(arg);
+    wire::get_hdr hdr = {req->rma.rkey->memh_id, req->rma.address, req->dt.length(),
+                         req->ep->remote_id, req->id};
+    memcpy(dest, &hdr, sizeof(hdr));
+    return sizeof(hdr);
+}
+
+ucs_status_t software_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    request_wire_id(req);
+    req->remaining = req->dt.length();
+    req->comp.status = UCS_OK;
+    // The answer may come inside the call (loopback): the request must be ready for it.
+    req->phase = PHASE_RMA_GET;
+    ep->add_outstanding(req);
+    ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_RMA_GET, pack_get, req, 0);
+    if (UCS_LIKELY(n >= 0))
+        return UCS_OK;
+    request_unlist(req);
+    req->phase = PHASE_NONE;
+    return static_cast<ucs_status_t>(n);
+}
+
+ucs_status_t native_progress(ucp_request *req) noexcept
+{
+    const lane &l = req->ep->lanes[req->rma.rkey->lane];
+    req->pend_lane = req->rma.rkey->lane;
+    uct_iov_t iov;
+    size_t count = 1;
+    size_t n = req->dt.to_iov(&iov, &count, l.attr->cap.get.max_zcopy, req->rndv.zmemh);
+    ++req->comp.count;
+    ucs_status_t status = uct_ep_get_zcopy(l.ep, &iov, count, req->rma.address + req->dt.offset(),
+                                           req->rma.rkey->bundle.rkey, &req->comp);
+    if (status != UCS_INPROGRESS)
+        --req->comp.count;
+    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
+        return status;
+    req->dt.advance(n);
+    if (!req->dt.at_end())
+        return UCS_INPROGRESS;
+    comp_end(req);
+    return UCS_OK;
+}
+
+ucs_status_t start_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    ucp_rkey *rkey = req->rma.rkey;
+    size_t length = req->dt.length();
+    if (char *from = direct_address(rkey, req->rma.address, length)) {
+        complete(req, req->dt.unpack(0, from, length));
+        return UCS_OK;
+    }
+    uct_mem_h memh = nullptr;
+    if (rkey->lane != NO_LANE && req->dt.is_contig() &&
+        length >= ep->lanes[rkey->lane].attr->cap.get.min_zcopy &&
+        request_reg(req, ep->lanes[rkey->lane].md_index, req->dt.contig_ptr(), length, &memh) ==
+            UCS_OK) {
+        req->rndv.zmemh = memh;
+        comp_begin(req, comp_done);
+        req->progress = native_progress;
+        req->abort = comp_abort;
+    } else {
+        req->progress = software_progress;
+    }
+    return req->progress(req);
+}
+
+} // namespace
+
+ucs_status_ptr_t get(const rma_args &a, const ucp_request_param_t *param) noexcept
+{
+    ucs_status_t status = check_rma(a);
+    if (UCS_UNLIKELY(status != UCS_OK))
+        return UCS_STATUS_PTR(status);
+    ucp_ep *ep = a.ep;
+    ucs::opt_guard guard(ep->worker->lock);
+    size_t length = a.count ? dt_length(a.dt, a.buffer, a.count) : 0;
+    bool contig = (a.dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG;
+    bool done = length == 0;
+    if (!done && contig && ep->check_usable() == UCS_OK) {
+        if (const char *from = direct_address(a.rkey, a.address, length)) {
+            std::atomic_thread_fence(std::memory_order_acquire);
+            memcpy(a.buffer, from, length);
+            done = true;
+        }
+    }
+    if (done)
+        return param != nullptr ? post_return_imm(ep->worker, req_kind::send, UCS_OK, param)
+                                : nullptr;
+    status = ep->check_usable();
+    if (status != UCS_OK)
+        return UCS_STATUS_PTR(status);
+    if (param != nullptr && param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+        return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
+    ucp_request *req = rma_request(a, param);
+    if (req == nullptr)
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+    status = req->dt.start_recv(a.buffer, a.count, a.dt);
+    if (status != UCS_OK) {
+        request_put(req);
+        return UCS_STATUS_PTR(status);
+    }
+    req->progress = start_progress;
+    req->abort = abort_simple;
+    return rma_start(req, param);
+}
+
+// ---- target
+
+namespace {
+
+struct reply_pack {
+    wire::data_hdr hdr;
+    const void *data;
+    size_t length;
+};
+
+size_t pack_reply(void *dest, void *arg)
+{
+    auto *p = static_cast<reply_pack *>(arg);
+    memcpy(dest, &p->hdr, sizeof(p->hdr));
+    if (p->length != 0)
+        memcpy(static_cast<char *>(dest) + sizeof(p->hdr), p->data, p->length);
+    return sizeof(p->hdr) + p->length;
+}
+
+// The mapping may go while fragments wait for the lane: it is looked up for each of them.
+ucs_status_t reply_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    uint64_t *c = req->control_data; // memh, address, length, initiator's request, offset
+    size_t n = std::min<size_t>(c[2] - c[4], ep->limits.max_bcopy - sizeof(wire::data_hdr));
+    reply_pack pack = {{c[3], c[4]}, reinterpret_cast<void *>(c[1] + c[4]), n};
+    bool good = find_mapping(req->worker->context, c[0], c[1] + c[4], n) != nullptr;
+    if (!good)
+        pack = {{c[3], GET_FAILED}, nullptr, 0};
+    ssize_t sent = uct_ep_am_bcopy(ep->am_ep, AM_ID_RMA_GET_REPLY, pack_reply, &pack, 0);
+    if (sent < 0)
+        return static_cast<ucs_status_t>(sent);
+    c[4] += n;
+    if (good && c[4] < c[2])
+        return UCS_INPROGRESS;
+    complete(req, UCS_OK);
+    return UCS_OK;
+}
+
+} // namespace
+
+ucs_status_t rma_get_handler(void *arg, void *data, size_t length, unsigned)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    wire::get_hdr hdr;
+    if (length < sizeof(hdr))
+        return drop_damaged(worker, "get", length);
+    memcpy(&hdr, data, sizeof(hdr));
+    ucp_ep *ep = find_usable_ep(worker, hdr.ep);
+    if (ep == nullptr) {
+        drop_stale(worker, "get");
+        return UCS_OK;
+    }
+    if (find_mapping(worker->context, hdr.memh, hdr.address, hdr.length) == nullptr) {
+        ucs_error("worker %p: a get of %llu bytes at 0x%llx is outside the mapping it names",
+                  (void *)worker, (unsigned long long)hdr.length, (unsigned long long)hdr.address);
+        hdr.length = 1; // one piece, refused
+        hdr.memh = 0;
+    }
+    ucp_request *req = request_get_internal(worker);
+    if (req == nullptr) {
+        ep->set_failed(UCS_ERR_NO_MEMORY);
+        return UCS_OK;
+    }
+    req->ep = ep;
+    uint64_t *c = req->control_data;
+    c[0] = hdr.memh, c[1] = hdr.address, c[2] = hdr.length, c[3] = hdr.req, c[4] = 0;
+    req->progress = reply_progress;
+    req->abort = abort_simple;
+    send_internal(req);
+    return UCS_OK;
+}
+
+ucs_status_t rma_get_reply_handler(void *arg, void *data, size_t length, unsigned)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    wire::data_hdr hdr;
+    if (length < sizeof(hdr))
+        return drop_damaged(worker, "get reply", length);
+    memcpy(&hdr, data, sizeof(hdr));
+    ucp_request *req = find_request(worker, hdr.req, PHASE_RMA_GET);
+    if (req == nullptr) {
+        drop_stale(worker, "get reply");
+        return UCS_OK;
+    }
+    if (hdr.offset == GET_FAILED) {
+        complete(req, UCS_ERR_INVALID_ADDR);
+        return UCS_OK;
+    }
+    size_t n = length - sizeof(hdr);
+    if (n > req->remaining)
+        return drop_damaged(worker, "get reply", length);
+    if (req->comp.status == UCS_OK)
+        req->comp.status = req->dt.unpack(hdr.offset, static_cast<char *>(data) + sizeof(hdr), n);
+    req->remaining -= n;
+    if (req->remaining == 0)
+        complete(req, req->comp.status);
+    return UCS_OK;
+}
+
+} // namespace ucp
+
+extern "C" {
+
+UCS_EXPORT ucs_status_ptr_t ucp_get_nbx(ucp_ep_h ep, void *buffer, size_t count,
+                                        uint64_t remote_addr, ucp_rkey_h rkey,
+                                        const ucp_request_param_t *param)
+{
+    UCS_CHECK_ARG_PTR(param != nullptr, "ucp_get_nbx: param must not be NULL");
+    ucp_datatype_t dt =
+        param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
+    return ucp::get({"ucp_get_nbx", ep, buffer, count, dt, remote_addr, rkey}, param);
+}
+
+UCS_EXPORT ucs_status_ptr_t ucp_get_nb(ucp_ep_h ep, void *buffer, size_t length,
+                                       uint64_t remote_addr, ucp_rkey_h rkey,
+                                       ucp_send_callback_t cb)
+{
+    ucp_request_param_t param;
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK;
+    param.cb.send = reinterpret_cast<ucp_send_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    return ucp::get({"ucp_get_nb", ep, buffer, length, ucp_dt_make_contig(1), remote_addr, rkey},
+                    &param);
+}
+
+UCS_EXPORT ucs_status_t ucp_get_nbi(ucp_ep_h ep, void *buffer, size_t length, uint64_t remote_addr,
+                                    ucp_rkey_h rkey)
+{
+    ucs_status_ptr_t ptr = ucp::get(
+        {"ucp_get_nbi", ep, buffer, length, ucp_dt_make_contig(1), remote_addr, rkey}, nullptr);
+    return ptr == &ucp::nbi_tag ? UCS_INPROGRESS : UCS_PTR_STATUS(ptr);
+}
+
+UCS_EXPORT ucs_status_t ucp_get(ucp_ep_h ep, void *buffer, size_t length, uint64_t remote_addr,
+                                ucp_rkey_h rkey)
+{
+    ucp_request_param_t param;
+    param.op_attr_mask = 0;
+    ucs_status_ptr_t ptr =
+        ucp::get({"ucp_get", ep, buffer, length, ucp_dt_make_contig(1), remote_addr, rkey}, &param);
+    return ep != nullptr ? ucp::rma_wait(ep->worker, ptr) : UCS_PTR_STATUS(ptr);
+}
+
+} // extern "C"

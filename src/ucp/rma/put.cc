@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Put: a store, the lane's put operations, or a message that the target copies out.
+#include "ucp/rma/rma.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace ucp {
+
+ucs_status_t check_rma(const rma_args &a) noexcept
+{
+    UCS_CHECK_ARG(a.ep != nullptr, "%s: ep must not be NULL", a.call);
+    UCS_CHECK_ARG(a.ep->worker->context->has_feature(UCP_FEATURE_RMA),
+                  "%s: the context was created without UCP_FEATURE_RMA", a.call);
+    if (a.count == 0)
+        return UCS_OK;
+    UCS_CHECK_ARG(a.buffer != nullptr, "%s: buffer must not be NULL", a.call);
+    UCS_CHECK_ARG(a.rkey != nullptr, "%s: rkey must not be NULL", a.call);
+    uint64_t cls = a.dt & UCP_DATATYPE_CLASS_MASK;
+    if (cls != UCP_DATATYPE_CONTIG && cls != UCP_DATATYPE_IOV)
+        return UCS_ERR_UNSUPPORTED;
+    return UCS_OK;
+}
+
+namespace {
+
+size_t pack_put(void *dest, void *arg)
+{
+    auto *req = static_cast<ucp_request *>(arg);
+    wire::put_hdr hdr = {req->rma.rkey->memh_id, req->rma.address + req->dt.offset(),
+                         req->ep->remote_id};
+    memcpy(dest, &hdr, sizeof(hdr));
+    size_t room = req->ep->limits.max_bcopy - sizeof(hdr);
+    return sizeof(hdr) + req->dt.pack(static_cast<char *>(dest) + sizeof(hdr), room);
+}
+
+ucs_status_t software_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    size_t before = req->dt.offset();
+    ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_RMA_PUT, pack_put, req, 0);
+    if (UCS_UNLIKELY(n < 0)) {
+        req->dt.rewind(before);
+        return static_cast<ucs_status_t>(n);
+    }
+    if (!req->dt.at_end())
+        return UCS_INPROGRESS;
+    complete(req, UCS_OK);
+    return UCS_OK;
+}
+
+ucs_status_t software_zcopy_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    wire::put_hdr hdr = {req->rma.rkey->memh_id, req->rma.address + req->dt.offset(),
+                         ep->remote_id};
+    uct_iov_t iov;
+    size_t count = 1;
+    size_t n = req->dt.to_iov(&iov, &count, ep->limits.max_zcopy - sizeof(hdr), req->rndv.zmemh);
+    ++req->comp.count;
+    ucs_status_t status =
+        uct_ep_am_zcopy(ep->am_ep, AM_ID_RMA_PUT, &hdr, sizeof(hdr), &iov, count, 0, &req->comp);
+    if (status != UCS_INPROGRESS)
+        --req->comp.count;
+    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
+        return status;
+    req->dt.advance(n);
+    if (!req->dt.at_end())
+        return UCS_INPROGRESS;
+    comp_end(req);
+    return UCS_OK;
+}
+
+ucs_status_t native_progress(ucp_request *req) noexcept
+{
+    const lane &l = req->ep->lanes[req->rma.rkey->lane];
+    req->pend_lane = req->rma.rkey->lane;
+    uct_iov_t iov;
+    size_t count = 1;
+    size_t n = req->dt.to_iov(&iov, &count, l.attr->cap.put.max_zcopy, req->rndv.zmemh);
+    ++req->comp.count;
+    ucs_status_t status = uct_ep_put_zcopy(l.ep, &iov, count, req->rma.address + req->dt.offset(),
+                                           req->rma.rkey->bundle.rkey, &req->comp);
+    if (status != UCS_INPROGRESS)
+        --req->comp.count;
+    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
+        return status;
+    req->dt.advance(n);
+    if (!req->dt.at_end())
+        return UCS_INPROGRESS;
+    comp_end(req);
+    return UCS_OK;
+}
+
+// The way is known when the lanes are.
+ucs_status_t start_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    ucp_rkey *rkey = req->rma.rkey;
+    size_t length = req->dt.length();
+    if (char *to = direct_address(rkey, req->rma.address, length)) {
+        req->dt.pack(to, length);
+        ++ep->rma_acked; // counted when it was posted
+        complete(req, UCS_OK);
+        return UCS_OK;
+    }
+    uct_mem_h memh = nullptr;
+    if (rkey->lane != NO_LANE && req->dt.is_contig() &&
+        length >= ep->lanes[rkey->lane].attr->cap.put.min_zcopy &&
+        request_reg(req, ep->lanes[rkey->lane].md_index, req->dt.contig_ptr(), length, &memh) ==
+            UCS_OK) {
+        req->rndv.zmemh = memh;
+        comp_begin(req, comp_done);
+        req->progress = native_progress;
+        req->abort = comp_abort;
+        ++ep->rma_acked;
+    } else if (req->dt.is_contig() && length >= ep->limits.zcopy_thresh &&
+               ep->limits.max_hdr >= sizeof(wire::put_hdr) &&
+               request_reg(req, ep->am_lane().md_index, req->dt.contig_ptr(), length, &memh) ==
+                   UCS_OK) {
+        req->rndv.zmemh = memh;
+        comp_begin(req, comp_done);
+        req->progress = software_zcopy_progress;
+        req->abort = comp_abort;
+    } else {
+        req->progress = software_progress;
+    }
+    return req->progress(req);
+}
+
+struct put_pack {
+    wire::put_hdr hdr;
+    const void *data;
+    size_t length;
+};
+
+size_t pack_small(void *dest, void *arg)
+{
+    auto *p = static_cast<put_pack *>(arg);
+    memcpy(dest, &p->hdr, sizeof(p->hdr));
+    memcpy(static_cast<char *>(dest) + sizeof(p->hdr), p->data, p->length);
+    return sizeof(p->hdr) + p->length;
+}
+
+// Without a request; NO_RESOURCE when that does not go.
+ucs_status_t put_at_once(const rma_args &a, size_t length) noexcept
+{
+    ucp_ep *ep = a.ep;
+    if (a.rkey->lane != NO_LANE) {
+        const lane &l = ep->lanes[a.rkey->lane];
+        if (length <= l.attr->cap.put.max_short && l.attr->cap.flags & UCT_IFACE_FLAG_PUT_SHORT)
+            return uct_ep_put_short(l.ep, a.buffer, static_cast<unsigned>(length), a.address,
+                                    a.rkey->bundle.rkey);
+        return UCS_ERR_NO_RESOURCE;
+    }
+    if (length + sizeof(wire::put_hdr) > ep->limits.max_bcopy || length >= ep->limits.zcopy_thresh)
+        return UCS_ERR_NO_RESOURCE;
+    put_pack pack = {{a.rkey->memh_id, a.address, ep->remote_id}, a.buffer, length};
+    ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_RMA_PUT, pack_small, &pack, 0);
+    if (n < 0)
+        return static_cast<ucs_status_t>(n);
+    ++ep->rma_posted;
+    return UCS_OK;
+}
+
+} // namespace
+
+ucs_status_ptr_t put(const rma_args &a, const ucp_request_param_t *param) noexcept
+{
+    ucs_status_t status = check_rma(a);
+    if (UCS_UNLIKELY(status != UCS_OK))
+        return UCS_STATUS_PTR(status);
+    ucp_ep *ep = a.ep;
+    ucs::opt_guard guard(ep->worker->lock);
+    size_t length = a.count ? dt_length(a.dt, a.buffer, a.count) : 0;
+    bool contig = (a.dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG;
+    status = length == 0 ? UCS_OK : UCS_ERR_NO_RESOURCE;
+    if (contig && length != 0 && ep->check_usable() == UCS_OK) {
+        if (char *to = direct_address(a.rkey, a.address, length)) {
+            memcpy(to, a.buffer, length);
+            std::atomic_thread_fence(std::memory_order_release);
+            status = UCS_OK;
+        } else if (ep->can_send()) {
+            status = put_at_once(a, length);
+        }
+    }
+    if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE))
+        return param != nullptr ? post_return_imm(ep->worker, req_kind::send, status, param)
+                                : UCS_STATUS_PTR(status);
+    status = ep->check_usable();
+    if (status != UCS_OK)
+        return UCS_STATUS_PTR(status);
+    if (param != nullptr && param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+        return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
+    ucp_request *req = rma_request(a, param);
+    if (req == nullptr)
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+    status = req->dt.start_send(a.buffer, a.count, a.dt);
+    if (status != UCS_OK) {
+        request_put(req);
+        return UCS_STATUS_PTR(status);
+    }
+    ++ep->rma_posted;
+    req->progress = start_progress;
+    req->abort = abort_simple;
+    return rma_start(req, param);
+}
+
+ucs_status_t rma_wait(ucp_worker *worker, ucs_status_ptr_t ptr) noexcept
+{
+    if (!UCS_PTR_IS_PTR(ptr))
+        return UCS_PTR_STATUS(ptr);
+    ucs_status_t status;
+    while ((status = ucp_request_check_status(ptr)) == UCS_INPROGRESS)
+        ucp_worker_progress(worker);
+    ucp_request_free(ptr);
+    return status;
+}
+
+// ---- target
+
+ucs_status_t rma_put_handler(void *arg, void *data, size_t length, unsigned)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    wire::put_hdr hdr;
+    if (length < sizeof(hdr))
+        return drop_damaged(worker, "put", length);
+    memcpy(&hdr, data, sizeof(hdr));
+    size_t n = length - sizeof(hdr);
+    ucp_mem *mem = find_mapping(worker->context, hdr.memh, hdr.address, n);
+    if (mem == nullptr) {
+        ucs_error("worker %p: a put of %zu bytes to 0x%llx is outside the mapping it names",
+                  (void *)worker, n, (unsigned long long)hdr.address);
+        drop_stale(worker, "put");
+        return UCS_OK;
+    }
+    memcpy(reinterpret_cast<void *>(hdr.address), static_cast<char *>(data) + sizeof(hdr), n);
+    return UCS_OK;
+}
+
+// ---- confirmation of everything emulated so far
+
+namespace {
+
+ucs_status_t flush_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    wire::flush_hdr hdr = {ep->remote_id, req->control_data[0]};
+    if (ep->limits.max_short < sizeof(uint64_t))
+        return UCS_ERR_UNSUPPORTED;
+    ucs_status_t status =
+        uct_ep_am_short(ep->am_ep, AM_ID_RMA_FLUSH, hdr.ep, &hdr.seq, sizeof(hdr.seq));
+    if (status == UCS_OK)
+        complete(req, UCS_OK);
+    return status;
+}
+
+} // namespace
+
+void rma_request_ack(ucp_ep *ep) noexcept
+{
+    if (ep->rma_posted == ep->rma_acked || ep->check_usable() != UCS_OK)
+        return;
+    ucp_request *req = request_get_internal(ep->worker);
+    if (req == nullptr)
+        return ep->set_failed(UCS_ERR_NO_MEMORY);
+    req->ep = ep;
+    req->control_data[0] = ep->rma_posted;
+    req->progress = flush_progress;
+    req->abort = abort_simple;
+    send_internal(req);
+}
+
+ucs_status_t rma_flush_handler(void *arg, void *data, size_t length, unsigned)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    wire::flush_hdr hdr;
+    if (length < sizeof(hdr))
+        return drop_damaged(worker, "rma flush", length);
+    memcpy(&hdr, data, sizeof(hdr));
+    ucp_ep *ep = find_usable_ep(worker, hdr.ep);
+    if (ep == nullptr)
+        drop_stale(worker, "rma flush");
+    else
+        send_control(ep, AM_ID_RMA_ACK, wire::flush_hdr{ep->remote_id, hdr.seq});
+    return UCS_OK;
+}
+
+ucs_status_t rma_ack_handler(void *arg, void *data, size_t length, unsigned)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    wire::flush_hdr hdr;
+    if (length < sizeof(hdr))
+        return drop_damaged(worker, "rma ack", length);
+    memcpy(&hdr, data, sizeof(hdr));
+    ucp_ep *ep = find_usable_ep(worker, hdr.ep);
+    if (ep == nullptr) {
+        drop_stale(worker, "rma ack");
+    } else if (hdr.seq > ep->rma_acked && hdr.seq <= ep->rma_posted) {
+        ep->rma_acked = hdr.seq - 1;
+        ep->rma_done();
+    }
+    return UCS_OK;
+}
+
+} // namespace ucp
+
+extern "C" {
+
+UCS_EXPORT ucs_status_ptr_t ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t count,
+                                        uint64_t remote_addr, ucp_rkey_h rkey,
+                                        const ucp_request_param_t *param)
+{
+    UCS_CHECK_ARG_PTR(param != nullptr, "ucp_put_nbx: param must not be NULL");
+    ucp_datatype_t dt =
+        param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
+    return ucp::put({"ucp_put_nbx", ep, const_cast<void *>(buffer), count, dt, remote_addr, rkey},
+                    param);
+}
+
+UCS_EXPORT ucs_status_ptr_t ucp_put_nb(ucp_ep_h ep, const void *buffer, size_t length,
+                                       uint64_t remote_addr, ucp_rkey_h rkey,
+                                       ucp_send_callback_t cb)
+{
+    ucp_request_param_t param;
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK;
+    param.cb.send = reinterpret_cast<ucp_send_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    return ucp::put({"ucp_put_nb", ep, const_cast<void *>(buffer), length, ucp_dt_make_contig(1),
+                     remote_addr, rkey},
+                    &param);
+}
+
+UCS_EXPORT ucs_status_t ucp_put_nbi(ucp_ep_h ep, const void *buffer, size_t length,
+                                    uint64_t remote_addr, ucp_rkey_h rkey)
+{
+    ucs_status_ptr_t ptr = ucp::put({"ucp_put_nbi", ep, const_cast<void *>(buffer), length,
+                                     ucp_dt_make_contig(1), remote_addr, rkey},
+                                    nullptr);
+    return ptr == &ucp::nbi_tag ? UCS_INPROGRESS : UCS_PTR_STATUS(ptr);
+}
+
+UCS_EXPORT ucs_status_t ucp_put(ucp_ep_h ep, const void *buffer, size_t length,
+                                uint64_t remote_addr, ucp_rkey_h rkey)
+{
+    ucp_request_param_t param;
+    param.op_attr_mask = 0;
+    ucs_status_ptr_t ptr = ucp::put({"ucp_put", ep, const_cast<void *>(buffer), length,
+                                     ucp_dt_make_contig(1), remote_addr, rkey},
+                                    &param);
+    return ep != nullptr ? ucp::rma_wait(ep->worker, ptr) : UCS_PTR_STATUS(ptr);
+}
+
+} // extern "C"

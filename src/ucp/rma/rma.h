@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What put, get and atomics share. Memory of a peer on the node that can be mapped is reached with
+// loads and stores; else the lane's put and get; else software at the target, which checks every
+// access against the mapping that the key names. Atomics are loads and stores or software, so that
+// all of them on one word are atomic to each other.
+#pragma once
+
+#include "ucp/ep.h"
+#include "ucp/mem.h"
+#include "ucp/proto.h"
+#include "ucp/worker.h"
+#include "ucs/check.h"
+
+namespace ucp {
+
+struct rma_args {
+    const char *call;
+    ucp_ep *ep;
+    void *buffer;
+    size_t count;
+    ucp_datatype_t dt;
+    uint64_t address;
+    ucp_rkey *rkey;
+};
+
+ucs_status_ptr_t put(const rma_args &a, const ucp_request_param_t *param) noexcept;
+ucs_status_ptr_t get(const rma_args &a, const ucp_request_param_t *param) noexcept;
+
+// Common checks; UCS_OK, or the status to return.
+ucs_status_t check_rma(const rma_args &a) noexcept;
+
+// The mapped address of [address, + length), nullptr if the key's memory is not mapped or does not
+// hold it.
+inline char *direct_address(ucp_rkey *rkey, uint64_t address, size_t length) noexcept
+{
+    if (UCS_UNLIKELY(!rkey->resolved))
+        rkey_resolve(rkey);
+    if (rkey->direct == nullptr || address < rkey->base || length > rkey->length ||
+        address - rkey->base > rkey->length - length)
+        return nullptr;
+    return static_cast<char *>(rkey->direct) + (address - rkey->base);
+}
+
+// A request that the caller sees, or with param == nullptr (nbi) one it does not.
+inline ucp_request *rma_request(const rma_args &a, const ucp_request_param_t *param) noexcept
+{
+    ucp_request *req = param != nullptr ? request_get(a.ep->worker, req_kind::send, param)
+                                        : request_get_internal(a.ep->worker);
+    if (req != nullptr) {
+        req->ep = a.ep;
+        req->rma.address = a.address;
+        req->rma.rkey = a.rkey;
+    }
+    return req;
+}
+
+// Stands for "in progress, no request" between put()/get() and the nbi calls.
+inline char nbi_tag;
+
+// Starts it.
+inline ucs_status_ptr_t rma_start(ucp_request *req, const ucp_request_param_t *param) noexcept
+{
+    if (param != nullptr)
+        return send_request(req, param);
+    send_internal(req);
+    return &nbi_tag;
+}
+
+// Blocks until the operation is done.
+ucs_status_t rma_wait(ucp_worker *worker, ucs_status_ptr_t ptr) noexcept;
+
+} // namespace ucp

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Streams: an ordered sequence of bytes per endpoint, without message boundaries. Sends are active
+// messages that name the receiver's endpoint. What arrives goes into the first waiting receive, the
+// rest is kept in chunks that ucp_stream_recv_data_nb hands out and receives drain. A receive
+// completes when it has a whole number of elements (all of them with WAITALL).
+#include "ucp/ep.h"
+#include "ucp/mem.h"
+#include "ucp/proto.h"
+#include "ucp/worker.h"
+#include "ucs/check.h"
+#include "ucs/list.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace ucp {
+
+// Bytes that arrived and were not received. `data` may be given to the user, who releases it.
+struct stream_chunk {
+    ucs::list_node node;
+    recv_desc *desc;
+    size_t used; // bytes that receives took from the front
+};
+
+struct stream_state {
+    ucs::list<ucp_request, &ucp_request::node> recvs;
+    ucs::list<stream_chunk, &stream_chunk::node> chunks;
+    bool ready = false; // in worker->proto->stream_ready
+};
+
+namespace {
+
+stream_state *state_of(ucp_ep *ep) noexcept
+{
+    if (ep->stream == nullptr)
+        ep->stream = new (std::nothrow) stream_state;
+    return static_cast<stream_state *>(ep->stream);
+}
+
+void set_ready(ucp_ep *ep, stream_state *s) noexcept
+{
+    if (s->ready)
+        return;
+    s->ready = true;
+    ep->worker->proto->stream_ready.push_back(ep);
+}
+
+void clear_ready(ucp_ep *ep, stream_state *s) noexcept
+{
+    if (!s->ready)
+        return;
+    s->ready = false;
+    auto &list = ep->worker->proto->stream_ready;
+    list.erase(std::remove(list.begin(), list.end(), ep), list.end());
+}
+
+void free_chunk(stream_chunk *c) noexcept
+{
+    c->node.unlink();
+    desc_free(c->desc);
+    delete c;
+}
+
+// What the receive has is enough to complete it.
+bool satisfied(const ucp_request *req) noexcept
+{
+    size_t have = req->info.length;
+    if (have == req->dt.length())
+        return true;
+    return !(req->flags & REQ_WAITALL) && have != 0 && have % req->stream.elem == 0;
+}
+
+// Put bytes into a receive; returns how many it took.
+size_t fill(ucp_request *req, const void *data, size_t length) noexcept
+{
+    size_t room = req->dt.length() - req->info.length;
+    size_t n = std::min(room, length);
+    ucs_status_t status = req->dt.unpack(req->info.length, data, n);
+    if (status != UCS_OK && req->comp.status == UCS_OK)
+        req->comp.status = status;
+    req->info.length += n;
+    return n;
+}
+
+void finish(ucp_request *req) noexcept
+{
+    if (req->stream.length_p != nullptr)
+        *req->stream.length_p = req->info.length;
+    complete(req, req->comp.status);
+}
+
+void recv_abort(ucp_request *req, ucs_status_t status) noexcept
+{
+    complete(req, status);
+}
+
+// ---- sending
+
+struct send_pack {
+    uint64_t ep;
+    const void *data;
+    size_t length;
+};
+
+size_t pack_send(void *dest, void *arg)
+{
+    auto *p = static_cast<send_pack *>(arg);
+    memcpy(dest, &p->ep, sizeof(p->ep));
+    memcpy(static_cast<char *>(dest) + sizeof(p->ep), p->data, p->length);
+    return sizeof(p->ep) + p->length;
+}
+
+size_t pack_request(void *dest, void *arg)
+{
+    auto *req = static_cast<ucp_request *>(arg);
+    memcpy(dest, &req->ep->remote_id, sizeof(uint64_t));
+    return sizeof(uint64_t) + req->dt.pack(static_cast<char *>(dest) + sizeof(uint64_t),
+                                           req->ep->limits.max_bcopy - sizeof(uint64_t));
+}
+
+ucs_status_t bcopy_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    size_t before = req->dt.offset();
+    if (!req->dt.at_end()) {
+        ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_STREAM, pack_request, req, 0);
+        if (UCS_UNLIKELY(n < 0)) {
+            req->dt.rewind(before);
+            return static_cast<ucs_status_t>(n);
+        }
+        if (!req->dt.at_end())
+            return UCS_INPROGRESS;
+    }
+    complete(req, UCS_OK);
+    return UCS_OK;
+}
+
+ucs_status_t zcopy_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    uct_iov_t iov;
+    size_t count = 1;
+    size_t n =
+        req->dt.to_iov(&iov, &count, ep->limits.max_zcopy - sizeof(uint64_t), req->rndv.zmemh);
+    ++req->comp.count;
+    ucs_status_t status = uct_ep_am_zcopy(ep->am_ep, AM_ID_STREAM, &ep->remote_id, sizeof(uint64_t),
+                                          &iov, count, 0, &req->comp);
+    if (status != UCS_INPROGRESS)
+        --req->comp.count;
+    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
+        return status;
+    req->dt.advance(n);
+    if (!req->dt.at_end())
+        return UCS_INPROGRESS;
+    comp_end(req);
+    return UCS_OK;
+}
+
+ucs_status_t start_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    uct_mem_h memh = nullptr;
+    size_t length = req->dt.length();
+    if (req->dt.is_contig() && length >= ep->limits.zcopy_thresh &&
+        ep->limits.max_hdr >= sizeof(uint64_t) &&
+        request_reg(req, ep->am_lane().md_index, req->dt.contig_ptr(), length, &memh) == UCS_OK) {
+        req->rndv.zmemh = memh;
+        comp_begin(req, comp_done);
+        req->progress = zcopy_progress;
+        req->abort = comp_abort;
+    } else {
+        req->progress = bcopy_progress;
+    }
+    return req->progress(req);
+}
+
+ucs_status_ptr_t stream_send(const char *call, ucp_ep *ep, const void *buffer, size_t count,
+                             ucp_datatype_t dt, const ucp_request_param_t *param) noexcept
+{
+    ucp_worker *worker = ep->worker;
+    UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_STREAM),
+                      "%s: the context was created without UCP_FEATURE_STREAM", call);
+    ucs::opt_guard guard(worker->lock);
+    if (UCS_LIKELY((dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG)) {
+        size_t length = count * (dt >> UCP_DATATYPE_SHIFT);
+        UCS_CHECK_ARG_PTR(buffer != nullptr || length == 0, "%s: buffer must not be NULL", call);
+        if (UCS_LIKELY(ep->can_send())) {
+            ucs_status_t status = UCS_ERR_NO_RESOURCE;
+            if (length == 0) {
+                status = UCS_OK;
+            } else if (length <= ep->limits.max_short) {
+                status = uct_ep_am_short(ep->am_ep, AM_ID_STREAM, ep->remote_id, buffer,
+                                         static_cast<unsigned>(length));
+            } else if (length + sizeof(uint64_t) <= ep->limits.max_bcopy &&
+                       length < ep->limits.zcopy_thresh) {
+                send_pack pack = {ep->remote_id, buffer, length};
+                ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_STREAM, pack_send, &pack, 0);
+                status = n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n);
+            }
+            if (status != UCS_ERR_NO_RESOURCE)
+                return post_return_imm(worker, req_kind::send, status, param);
+        }
+    }
+    ucs_status_t status = ep->check_usable();
+    if (UCS_UNLIKELY(status != UCS_OK))
+        return UCS_STATUS_PTR(status);
+    if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+        return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
+    ucp_request *req = request_get(worker, req_kind::send, param);
+    if (req == nullptr)
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+    req->ep = ep;
+    status = req->dt.start_send(buffer, count, dt);
+    if (status != UCS_OK) {
+        request_put(req);
+        return UCS_STATUS_PTR(status);
+    }
+    req->progress = start_progress;
+    req->abort = abort_simple;
+    return send_request(req, param);
+}
+
+// ---- receiving
+
+// Move kept bytes into the receive until it is full or nothing is left.
+void drain(stream_state *s, ucp_request *req) noexcept
+{
+    while (stream_chunk *c = s->chunks.front()) {
+        size_t left = c->desc->length - c->used;
+        size_t n = fill(req, static_cast<char *>(c->desc->data) + c->used, left);
+        c->used += n;
+        if (c->used < c->desc->length)
+            return;
+        free_chunk(c);
+    }
+}
+
+ucs_status_ptr_t stream_recv(const char *call, ucp_ep *ep, void *buffer, size_t count,
+                             ucp_datatype_t dt, size_t *length_p, unsigned flags,
+                             const ucp_request_param_t *param) noexcept
+{
+    ucp_worker *worker = ep->worker;
+    UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_STREAM),
+                      "%s: the context was created without UCP_FEATURE_STREAM", call);
+    UCS_CHECK_ARG_PTR(length_p != nullptr, "%s: length must not be NULL", call);
+    ucs::opt_guard guard(worker->lock);
+    stream_state *s = state_of(ep);
+    ucp_request *req = s != nullptr ? request_get(worker, req_kind::stream_recv, param) : nullptr;
+    if (req == nullptr)
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+    ucs_status_t status = req->dt.start_recv(buffer, count, dt);
+    if (status != UCS_OK) {
+        request_put(req);
+        return UCS_STATUS_PTR(status);
+    }
+    req->ep = ep;
+    req->info = {0, 0};
+    req->comp.status = UCS_OK;
+    req->stream.length_p = length_p;
+    req->stream.elem = (dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG
+                           ? std::max<size_t>(dt >> UCP_DATATYPE_SHIFT, 1)
+                           : 1;
+    req->abort = recv_abort;
+    req->phase = PHASE_STREAM;
+    if (flags & UCP_STREAM_RECV_FLAG_WAITALL)
+        req->flags |= REQ_WAITALL;
+    req->flags |= REQ_POSTING;
+    if (s->recvs.empty()) {
+        drain(s, req);
+        if (s->chunks.empty())
+            clear_ready(ep, s);
+    }
+    if (satisfied(req)) {
+        finish(req);
+    } else if ((status = ep->check_usable()) != UCS_OK) {
+        complete(req, status);
+    } else if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL && req->info.length == 0) {
+        complete(req, UCS_ERR_NO_RESOURCE);
+    } else {
+        s->recvs.push_back(req);
+        req->flags |= REQ_LISTED;
+        req->stream.length_p = nullptr; // valid during the call only
+    }
+    return post_return(req, param);
+}
+
+void drop_all(stream_state *s, ucp_ep *ep, ucs_status_t status) noexcept
+{
+    while (ucp_request *req = s->recvs.pop_front()) {
+        req->flags &= ~REQ_LISTED;
+        complete(req, status);
+    }
+    while (stream_chunk *c = s->chunks.front())
+        free_chunk(c);
+    clear_ready(ep, s);
+}
+
+} // namespace
+
+ucs_status_t stream_handler(void *arg, void *data, size_t length, unsigned flags)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    uint64_t id;
+    if (length < sizeof(id))
+        return drop_damaged(worker, "stream", length);
+    memcpy(&id, data, sizeof(id));
+    ucp_ep *ep = find_usable_ep(worker, id);
+    stream_state *s = ep != nullptr ? state_of(ep) : nullptr;
+    if (s == nullptr) {
+        drop_stale(worker, "stream data");
+        return UCS_OK;
+    }
+    size_t head = sizeof(id);
+    while (s->chunks.empty() && head < length) {
+        ucp_request *req = s->recvs.front();
+        if (req == nullptr)
+            break;
+        head += fill(req, static_cast<char *>(data) + head, length - head);
+        if (satisfied(req))
+            finish(req);
+    }
+    if (head == length)
+        return UCS_OK;
+    auto *c = new (std::nothrow) stream_chunk;
+    bool keep = false;
+    // The descriptor's back pointer takes the eight bytes in front of the data, which are ours.
+    recv_desc *desc =
+        c != nullptr ? desc_keep(worker, data, head, length - head, flags, &keep) : nullptr;
+    if (desc == nullptr) {
+        delete c;
+        ucs_error("ep %p: no memory to keep %zu bytes of a stream", (void *)ep, length - head);
+        ep->set_failed(UCS_ERR_NO_MEMORY);
+        return UCS_OK;
+    }
+    desc->what = recv_desc::content::am;
+    c->desc = desc;
+    c->used = 0;
+    s->chunks.push_back(c);
+    set_ready(ep, s);
+    return keep ? UCS_INPROGRESS : UCS_OK;
+}
+
+void ep_proto_failed(ucp_ep *ep, ucs_status_t status) noexcept
+{
+    auto *s = static_cast<stream_state *>(ep->stream);
+    if (s == nullptr)
+        return;
+    while (ucp_request *req = s->recvs.pop_front()) {
+        req->flags &= ~REQ_LISTED;
+        complete(req, status);
+    }
+}
+
+void ep_proto_cleanup(ucp_ep *ep) noexcept
+{
+    auto *s = static_cast<stream_state *>(ep->stream);
+    if (s == nullptr)
+        return;
+    drop_all(s, ep, UCS_ERR_CANCELED);
+    delete s;
+    ep->stream = nullptr;
+}
+
+} // namespace ucp
+
+extern "C" {
+
+UCS_EXPORT ucs_status_ptr_t ucp_stream_send_nbx(ucp_ep_h ep, const void *buffer, size_t count,
+                                                const ucp_request_param_t *param)
+{
+    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_stream_send_nbx: ep must not be NULL");
+    UCS_CHECK_ARG_PTR(param != nullptr, "ucp_stream_send_nbx: param must not be NULL");
+    ucp_datatype_t dt =
+        param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
+    return ucp::stream_send("ucp_stream_send_nbx", ep, buffer, count, dt, param);
+}
+
+UCS_EXPORT ucs_status_ptr_t ucp_stream_send_nb(ucp_ep_h ep, const void *buffer, size_t count,
+                                               ucp_datatype_t datatype, ucp_send_callback_t cb,
+                                               unsigned)
+{
+    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_stream_send_nb: ep must not be NULL");
+    ucp_request_param_t param;
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK;
+    param.cb.send = reinterpret_cast<ucp_send_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    return ucp::stream_send("ucp_stream_send_nb", ep, buffer, count, datatype, &param);
+}
+
+UCS_EXPORT ucs_status_ptr_t ucp_stream_recv_nbx(ucp_ep_h ep, void *buffer, size_t count,
+                                                size_t *length, const ucp_request_param_t *param)
+{
+    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_stream_recv_nbx: ep must not be NULL");
+    UCS_CHECK_ARG_PTR(param != nullptr, "ucp_stream_recv_nbx: param must not be NULL");
+    uint32_t mask = param->op_attr_mask;
+    ucp_datatype_t dt = mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
+    unsigned flags = mask & UCP_OP_ATTR_FIELD_FLAGS ? param->flags : 0;
+    return ucp::stream_recv("ucp_stream_recv_nbx", ep, buffer, count, dt, length, flags, param);
+}
+
+UCS_EXPORT ucs_status_ptr_t ucp_stream_recv_nb(ucp_ep_h ep, void *buffer, size_t count,
+                                               ucp_datatype_t datatype,
+                                               ucp_stream_recv_callback_t cb, size_t *length,
+                                               unsigned flags)
+{
+    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_stream_recv_nb: ep must not be NULL");
+    ucp_request_param_t param;
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK;
+    param.cb.recv_stream =
+        reinterpret_cast<ucp_stream_recv_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    return ucp::stream_recv("ucp_stream_recv_nb", ep, buffer, count, datatype, length, flags,
+                            &param);
+}
+
+UCS_EXPORT ucs_status_ptr_t ucp_stream_recv_data_nb(ucp_ep_h ep, size_t *length)
+{
+    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_stream_recv_data_nb: ep must not be NULL");
+    UCS_CHECK_ARG_PTR(length != nullptr, "ucp_stream_recv_data_nb: length must not be NULL");
+    ucp_worker *worker = ep->worker;
+    UCS_CHECK_ARG_PTR(
+        worker->context->has_feature(UCP_FEATURE_STREAM),
+        "ucp_stream_recv_data_nb: the context was created without UCP_FEATURE_STREAM");
+    ucs::opt_guard guard(worker->lock);
+    auto *s = static_cast<ucp::stream_state *>(ep->stream);
+    ucp::stream_chunk *c = s != nullptr ? s->chunks.front() : nullptr;
+    if (c == nullptr)
+        return UCS_STATUS_PTR(ep->check_usable());
+    ucp::recv_desc *desc = c->desc;
+    size_t left = desc->length - c->used;
+    if (c->used != 0) {
+        // What the user gets must be found again from its address: move the rest behind the back
+        // pointer.
+        memmove(desc->data, static_cast<char *>(desc->data) + c->used, left);
+        desc->length = left;
+    }
+    c->node.unlink();
+    delete c;
+    if (s->chunks.empty())
+        ucp::clear_ready(ep, s);
+    *length = left;
+    desc->state = ucp::recv_desc::use::held;
+    return desc->data;
+}
+
+UCS_EXPORT void ucp_stream_data_release(ucp_ep_h ep, void *data)
+{
+    if (ep == nullptr || data == nullptr) {
+        ucs_error("ucp_stream_data_release: ep and data must not be NULL");
+        return;
+    }
+    ucs::opt_guard guard(ep->worker->lock);
+    ucp::desc_free(ucp::desc_of(data));
+}
+
+UCS_EXPORT ssize_t ucp_stream_worker_poll(ucp_worker_h worker, ucp_stream_poll_ep_t *poll_eps,
+                                          size_t max_eps, unsigned)
+{
+    if (worker == nullptr || (poll_eps == nullptr && max_eps != 0) ||
+        !worker->context->has_feature(UCP_FEATURE_STREAM)) {
+        ucs_error(
+            "ucp_stream_worker_poll: worker and poll_eps must not be NULL, and the context needs "
+            "UCP_FEATURE_STREAM");
+        return UCS_ERR_INVALID_PARAM;
+    }
+    ucs::opt_guard guard(worker->lock);
+    auto &ready = worker->proto->stream_ready;
+    size_t n = std::min(max_eps, ready.size());
+    for (size_t i = 0; i < n; ++i) {
+        poll_eps[i].ep = ready[i];
+        poll_eps[i].user_data = ready[i]->user_data;
+        static_cast<ucp::stream_state *>(ready[i]->stream)->ready = false;
+    }
+    ready.erase(ready.begin(), ready.begin() + static_cast<ptrdiff_t>(n));
+    return static_cast<ssize_t>(n);
+}
+
+} // extern "C"

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Tag receives, probes, and the arrival of tag messages. A message that finds a receive is unpacked
+// into the user's buffer from the transport's memory; one that does not is kept (recv_desc) in the
+// matcher. Fragments are collected by a `partial`, which unpacks directly once a receive was
+// matched.
+#include "ucp/ep.h"
+#include "ucp/proto.h"
+#include "ucp/rndv.h"
+#include "ucp/worker.h"
+#include "ucs/check.h"
+
+#include <cstring>
+
+namespace ucp {
+
+namespace {
+
+recv_desc *desc_from(tag_matcher::msg_entry *m) noexcept
+{
+    return reinterpret_cast<recv_desc *>(m); // first member
+}
+
+ucp_request *match(worker_proto *proto, uint64_t tag) noexcept
+{
+    tag_matcher::recv_entry *e = proto->tags.match_recv(tag);
+    if (e == nullptr)
+        return nullptr;
+    ucp_request *req = ucp_request::from_match(e);
+    req->flags &= ~REQ_EXPECTED;
+    return req;
+}
+
+void send_ack(ucp_worker *worker, uint64_t ep_id, uint64_t req_id) noexcept
+{
+    ucp_ep *ep = find_usable_ep(worker, ep_id);
+    if (ep == nullptr)
+        return drop_stale(worker, "sync send");
+    send_control(ep, AM_ID_ACK, wire::answer_hdr{req_id, UCS_OK});
+}
+
+ucs_status_t unpack_whole(dt_iter &dt, const void *data, size_t length) noexcept
+{
+    if (UCS_UNLIKELY(length > dt.length()))
+        return UCS_ERR_MESSAGE_TRUNCATED;
+    return dt.unpack(0, data, length);
+}
+
+// ---- fragments
+
+void part_unpack(partial *part, size_t offset, const void *data, size_t length) noexcept
+{
+    if (part->status == UCS_OK)
+        part->status = part->req->dt.unpack(offset, data, length);
+}
+
+// The sender is gone in the middle of its message: what follows, if anything, is dropped.
+void part_abort(ucp_request *req, ucs_status_t status) noexcept
+{
+    worker_proto *proto = req->worker->proto.get();
+    proto->partials.erase({req->rndv.remote_req, req->send.msg_id});
+    complete(req, status);
+}
+
+void part_attach(partial *part, ucp_request *req) noexcept
+{
+    part->req = req;
+    part->desc = nullptr;
+    if (part->total > req->dt.length())
+        part->status = UCS_ERR_MESSAGE_TRUNCATED;
+    req->rndv.remote_req = part->key.uuid;
+    req->send.msg_id = part->key.msg_id;
+    req->abort = part_abort;
+    if (ucp_ep *ep = find_usable_ep(req->worker, part->ep_id)) {
+        req->ep = ep;
+        ep->add_outstanding(req);
+    }
+}
+
+// All fragments are here.
+void part_finish(worker_proto *proto, partial *part) noexcept
+{
+    ucp_request *req = part->req;
+    ucs_status_t status = part->status;
+    if (part->desc != nullptr) {
+        part->desc->what = recv_desc::content::tag;
+        part->desc->part = nullptr;
+    }
+    proto->partials.erase(part->key);
+    if (req != nullptr)
+        complete(req, status);
+}
+
+// ---- user's receive meets a kept message
+
+ucs_status_ptr_t recv_kept(ucp_worker *worker, void *buffer, size_t count, ucp_datatype_t datatype,
+                           recv_desc *desc, const ucp_request_param_t *param) noexcept
+{
+    ucp_tag_recv_info_t info = {desc->match.what(), desc->length};
+    if (desc->what == recv_desc::content::tag || desc->what == recv_desc::content::tag_sync) {
+        dt_iter dt;
+        ucs_status_t status = dt.start_recv(buffer, count, datatype);
+        if (status == UCS_OK)
+            status = unpack_whole(dt, desc->data, desc->length);
+        dt.finish();
+        if (desc->what == recv_desc::content::tag_sync)
+            send_ack(worker, desc->ep_id, desc->req_id);
+        desc_free(desc);
+        return post_return_imm(worker, req_kind::tag_recv, status, param, &info);
+    }
+
+    ucp_request *req = request_get(worker, req_kind::tag_recv, param);
+    if (req == nullptr)
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY); // the message is lost with the memory
+    ucs_status_t status = req->dt.start_recv(buffer, count, datatype);
+    req->info = info;
+    req->flags |= REQ_POSTING;
+    if (desc->what == recv_desc::content::rts) {
+        auto *rts = static_cast<const wire::rts_hdr *>(desc->data);
+        if (status == UCS_OK) {
+            rndv_recv(req, rts);
+        } else {
+            rndv_refuse(worker, rts, UCS_OK);
+            complete(req, status);
+        }
+    } else {
+        partial *part = desc->part;
+        part_attach(part, req);
+        if (status != UCS_OK)
+            part->status = status;
+        part_unpack(part, 0, desc->data, part->received);
+        if (desc->req_id != 0)
+            send_ack(worker, desc->ep_id, desc->req_id);
+    }
+    desc_free(desc);
+    return post_return(req, param);
+}
+
+ucs_status_ptr_t tag_recv(const char *call, ucp_worker *worker, void *buffer, size_t count,
+                          ucp_tag_t tag, ucp_tag_t mask, const ucp_request_param_t *param) noexcept
+{
+    UCS_CHECK_ARG_PTR(worker != nullptr, "%s: worker must not be NULL", call);
+    UCS_CHECK_ARG_PTR(param != nullptr, "%s: param must not be NULL", call);
+    UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_TAG),
+                      "%s: the context was created without UCP_FEATURE_TAG", call);
+    ucp_datatype_t dt =
+        param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
+    ucs::opt_guard guard(worker->lock);
+    worker_proto *proto = worker->proto.get();
+    bool force = param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
+
+    if (tag_matcher::msg_entry *m = proto->tags.find_msg({tag, mask})) {
+        recv_desc *desc = desc_from(m);
+        if (UCS_UNLIKELY(force) &&
+            (desc->what == recv_desc::content::rts || desc->what == recv_desc::content::tag_part))
+            return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
+        proto->tags.remove(m);
+        return recv_kept(worker, buffer, count, dt, desc, param);
+    }
+    if (UCS_UNLIKELY(force))
+        return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
+    ucp_request *req = request_get(worker, req_kind::tag_recv, param);
+    if (UCS_UNLIKELY(req == nullptr))
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+    ucs_status_t status = req->dt.start_recv(buffer, count, dt);
+    if (UCS_UNLIKELY(status != UCS_OK)) {
+        request_put(req);
+        return UCS_STATUS_PTR(status);
+    }
+    req->flags |= REQ_EXPECTED;
+    proto->tags.add_recv(&req->match, {tag, mask});
+    return req->user();
+}
+
+ucs_status_ptr_t msg_recv(const char *call, ucp_worker *worker, void *buffer, size_t count,
+                          ucp_tag_message_h message, const ucp_request_param_t *param) noexcept
+{
+    UCS_CHECK_ARG_PTR(worker != nullptr, "%s: worker must not be NULL", call);
+    UCS_CHECK_ARG_PTR(message != nullptr, "%s: message must not be NULL", call);
+    UCS_CHECK_ARG_PTR(param != nullptr, "%s: param must not be NULL", call);
+    UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_TAG),
+                      "%s: the context was created without UCP_FEATURE_TAG", call);
+    ucs::opt_guard guard(worker->lock);
+    auto *desc = reinterpret_cast<recv_desc *>(message);
+    UCS_CHECK_ARG_PTR(!desc->match.is_waiting(), "%s: message was not removed by ucp_tag_probe_nb",
+                      call);
+    ucp_datatype_t dt =
+        param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
+    return recv_kept(worker, buffer, count, dt, desc, param);
+}
+
+// A whole message that came by itself.
+ucs_status_t arrived(ucp_worker *worker, uint64_t tag, void *msg, size_t head, size_t length,
+                     unsigned flags, uint64_t ep_id, uint64_t req_id) noexcept
+{
+    worker_proto *proto = worker->proto.get();
+    ucp_request *req = match(proto, tag);
+    if (UCS_LIKELY(req != nullptr)) {
+        req->info = {tag, length};
+        ucs_status_t status = unpack_whole(req->dt, static_cast<char *>(msg) + head, length);
+        if (req_id != 0)
+            send_ack(worker, ep_id, req_id);
+        complete(req, status);
+        return UCS_OK;
+    }
+    bool keep;
+    recv_desc *desc = desc_keep(worker, msg, head, length, flags, &keep);
+    if (desc == nullptr) {
+        ucs_error("worker %p: no memory to keep a message of %zu bytes: it is lost", (void *)worker,
+                  length);
+        return UCS_OK;
+    }
+    desc->what = req_id ? recv_desc::content::tag_sync : recv_desc::content::tag;
+    desc->ep_id = ep_id;
+    desc->req_id = req_id;
+    proto->tags.add_msg(&desc->match, tag);
+    return keep ? UCS_INPROGRESS : UCS_OK;
+}
+
+} // namespace
+
+ucs_status_t tag_eager_handler(void *arg, void *data, size_t length, unsigned flags)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    uint64_t tag;
+    if (UCS_UNLIKELY(length < sizeof(tag)))
+        return drop_damaged(worker, "tag eager", length);
+    memcpy(&tag, data, sizeof(tag));
+    return arrived(worker, tag, data, sizeof(tag), length - sizeof(tag), flags, 0, 0);
+}
+
+ucs_status_t tag_sync_handler(void *arg, void *data, size_t length, unsigned flags)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    wire::tag_sync_hdr hdr;
+    if (length < sizeof(hdr))
+        return drop_damaged(worker, "tag sync", length);
+    memcpy(&hdr, data, sizeof(hdr));
+    if (hdr.req == 0)
+        return drop_damaged(worker, "tag sync", length);
+    return arrived(worker, hdr.tag, data, sizeof(hdr), length - sizeof(hdr), flags, hdr.ep,
+                   hdr.req);
+}
+
+ucs_status_t tag_first_handler(void *arg, void *data, size_t length, unsigned)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    worker_proto *proto = worker->proto.get();
+    wire::tag_first_hdr hdr;
+    if (length < sizeof(hdr))
+        return drop_damaged(worker, "tag first", length);
+    memcpy(&hdr, data, sizeof(hdr));
+    size_t n = length - sizeof(hdr);
+    const char *payload = static_cast<const char *>(data) + sizeof(hdr);
+    partial_key key = {hdr.uuid, hdr.msg_id};
+    if (n > hdr.total || proto->partials.contains(key))
+        return drop_damaged(worker, "tag first", length);
+
+    recv_desc *desc = nullptr;
+    ucp_request *req = match(proto, hdr.tag);
+    if (req == nullptr) {
+        desc = desc_alloc(worker, hdr.total);
+        if (desc == nullptr) {
+            ucs_error("worker %p: no memory to keep a message of %zu bytes: it is lost",
+                      (void *)worker, (size_t)hdr.total);
+            return UCS_OK;
+        }
+    }
+    partial *part = &proto->partials[key];
+    *part = {};
+    part->key = key;
+    part->total = hdr.total;
+    part->received = n;
+    part->ep_id = hdr.ep;
+    if (req != nullptr) {
+        req->info = {hdr.tag, hdr.total};
+        part_attach(part, req);
+        part_unpack(part, 0, payload, n);
+        if (hdr.req != 0)
+            send_ack(worker, hdr.ep, hdr.req);
+    } else {
+        memcpy(desc->data, payload, n);
+        desc->what = recv_desc::content::tag_part;
+        desc->part = part;
+        desc->ep_id = hdr.ep;
+        desc->req_id = hdr.req;
+        part->desc = desc;
+        proto->tags.add_msg(&desc->match, hdr.tag);
+    }
+    if (part->received == part->total) { // never by our own sender
+        if (desc != nullptr && hdr.req != 0)
+            desc->what = recv_desc::content::tag_sync;
+        part_finish(proto, part);
+    }
+    return UCS_OK;
+}
+
+ucs_status_t tag_middle_handler(void *arg, void *data, size_t length, unsigned)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    worker_proto *proto = worker->proto.get();
+    wire::frag_hdr hdr;
+    if (length < sizeof(hdr))
+        return drop_damaged(worker, "tag middle", length);
+    memcpy(&hdr, data, sizeof(hdr));
+    size_t n = length - sizeof(hdr);
+    const char *payload = static_cast<const char *>(data) + sizeof(hdr);
+    auto it = proto->partials.find({hdr.uuid, hdr.msg_id});
+    if (it == proto->partials.end()) {
+        drop_stale(worker, "fragment");
+        return UCS_OK;
+    }
+    partial *part = &it->second;
+    if (part->am_handler || n > part->total - part->received || hdr.offset > part->total - n)
+        return drop_damaged(worker, "tag middle", length);
+    if (part->req != nullptr)
+        part_unpack(part, hdr.offset, payload, n);
+    else if (part->desc != nullptr)
+        memcpy(static_cast<char *>(part->desc->data) + hdr.offset, payload, n);
+    part->received += n;
+    if (part->received == part->total) {
+        if (part->desc != nullptr && part->desc->req_id != 0) {
+            part->desc->what = recv_desc::content::tag_sync;
+            part->desc->part = nullptr;
+            part->desc = nullptr;
+        }
+        part_finish(proto, part);
+    }
+    return UCS_OK;
+}
+
+ucs_status_t tag_rts(ucp_worker *worker, const wire::rts_hdr *rts, size_t length) noexcept
+{
+    worker_proto *proto = worker->proto.get();
+    ucp_request *req = match(proto, rts->tag);
+    if (req != nullptr) {
+        req->info = {rts->tag, rts->size};
+        rndv_recv(req, rts);
+        return UCS_OK;
+    }
+    recv_desc *desc = desc_alloc(worker, length);
+    if (desc == nullptr) {
+        rndv_refuse(worker, rts, UCS_ERR_NO_MEMORY);
+        return UCS_OK;
+    }
+    memcpy(desc->data, rts, length);
+    desc->what = recv_desc::content::rts;
+    desc->length = rts->size;
+    proto->tags.add_msg(&desc->match, rts->tag);
+    return UCS_OK;
+}
+
+} // namespace ucp
+
+extern "C" {
+
+UCS_EXPORT ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buffer, size_t count,
+                                             ucp_tag_t tag, ucp_tag_t tag_mask,
+                                             const ucp_request_param_t *param)
+{
+    return ucp::tag_recv("ucp_tag_recv_nbx", worker, buffer, count, tag, tag_mask, param);
+}
+
+UCS_EXPORT ucs_status_ptr_t ucp_tag_recv_nb(ucp_worker_h worker, void *buffer, size_t count,
+                                            ucp_datatype_t datatype, ucp_tag_t tag,
+                                            ucp_tag_t tag_mask, ucp_tag_recv_callback_t cb)
+{
+    ucp_request_param_t param;
+    param.op_attr_mask =
+        UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+    param.datatype = datatype;
+    param.cb.recv = reinterpret_cast<ucp_tag_recv_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    return ucp::tag_recv("ucp_tag_recv_nb", worker, buffer, count, tag, tag_mask, &param);
+}
+
+UCS_EXPORT ucs_status_t ucp_tag_recv_nbr(ucp_worker_h worker, void *buffer, size_t count,
+                                         ucp_datatype_t datatype, ucp_tag_t tag, ucp_tag_t tag_mask,
+                                         void *req)
+{
+    UCS_CHECK_ARG(req != nullptr, "ucp_tag_recv_nbr: req must not be NULL");
+    ucp_request_param_t param;
+    param.op_attr_mask =
+        UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+    param.datatype = datatype;
+    param.request = req;
+    ucs_status_ptr_t ptr =
+        ucp::tag_recv("ucp_tag_recv_nbr", worker, buffer, count, tag, tag_mask, &param);
+    return UCS_PTR_STATUS(ptr);
+}
+
+UCS_EXPORT ucs_status_ptr_t ucp_tag_msg_recv_nbx(ucp_worker_h worker, void *buffer, size_t count,
+                                                 ucp_tag_message_h message,
+                                                 const ucp_request_param_t *param)
+{
+    return ucp::msg_recv("ucp_tag_msg_recv_nbx", worker, buffer, count, message, param);
+}
+
+UCS_EXPORT ucs_status_ptr_t ucp_tag_msg_recv_nb(ucp_worker_h worker, void *buffer, size_t count,
+                                                ucp_datatype_t datatype, ucp_tag_message_h message,
+                                                ucp_tag_recv_callback_t cb)
+{
+    ucp_request_param_t param;
+    param.op_attr_mask =
+        UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+    param.datatype = datatype;
+    param.cb.recv = reinterpret_cast<ucp_tag_recv_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    return ucp::msg_recv("ucp_tag_msg_recv_nb", worker, buffer, count, message, &param);
+}
+
+UCS_EXPORT ucp_tag_message_h ucp_tag_probe_nb(ucp_worker_h worker, ucp_tag_t tag,
+                                              ucp_tag_t tag_mask, int remove,
+                                              ucp_tag_recv_info_t *info)
+{
+    if (worker == nullptr || info == nullptr || !worker->context->has_feature(UCP_FEATURE_TAG)) {
+        ucs_error("ucp_tag_probe_nb: %s", worker == nullptr ? "worker must not be NULL"
+                                          : info == nullptr
+                                              ? "info must not be NULL"
+                                              : "the context was created without UCP_FEATURE_TAG");
+        return nullptr;
+    }
+    ucs::opt_guard guard(worker->lock);
+    ucp::worker_proto *proto = worker->proto.get();
+    ucp::tag_matcher::msg_entry *m = proto->tags.find_msg({tag, tag_mask});
+    if (m == nullptr)
+        return nullptr;
+    ucp::recv_desc *desc = ucp::desc_from(m);
+    info->sender_tag = m->what();
+    info->length = desc->length;
+    if (remove)
+        proto->tags.remove(m);
+    return reinterpret_cast<ucp_tag_message_h>(desc);
+}
+
+} // extern "C"

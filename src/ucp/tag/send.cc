@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Tag sends. Small messages go out inside the call: short without any copy of ours, else packed by
+// the transport's callback (bcopy). Larger ones become requests: fragments (bcopy or zcopy), or a
+// rendezvous from rndv_thresh on. A synchronous send asks for an ACK, or is a rendezvous.
+#include "ucp/ep.h"
+#include "ucp/mem.h"
+#include "ucp/proto.h"
+#include "ucp/rndv.h"
+#include "ucp/worker.h"
+#include "ucs/check.h"
+
+#include <cstring>
+
+namespace ucp {
+
+namespace {
+
+struct eager_pack {
+    uint64_t tag;
+    const void *data;
+    size_t length;
+};
+
+size_t pack_eager(void *dest, void *arg)
+{
+    auto *p = static_cast<eager_pack *>(arg);
+    memcpy(dest, &p->tag, sizeof(p->tag));
+    if (p->length != 0)
+        memcpy(static_cast<char *>(dest) + sizeof(p->tag), p->data, p->length);
+    return sizeof(p->tag) + p->length;
+}
+
+size_t pack_eager_request(void *dest, void *arg)
+{
+    auto *req = static_cast<ucp_request *>(arg);
+    memcpy(dest, &req->send.tag, sizeof(uint64_t));
+    return sizeof(uint64_t) +
+           req->dt.pack(static_cast<char *>(dest) + sizeof(uint64_t), req->dt.length());
+}
+
+size_t pack_sync_request(void *dest, void *arg)
+{
+    auto *req = static_cast<ucp_request *>(arg);
+    wire::tag_sync_hdr hdr = {req->send.tag, req->ep->remote_id, req->id};
+    memcpy(dest, &hdr, sizeof(hdr));
+    return sizeof(hdr) + req->dt.pack(static_cast<char *>(dest) + sizeof(hdr), req->dt.length());
+}
+
+// One piece of a fragmented message, the first with the longer header.
+size_t pack_fragment(void *dest, void *arg)
+{
+    auto *req = static_cast<ucp_request *>(arg);
+    size_t room = req->ep->limits.max_bcopy;
+    size_t head;
+    if (req->dt.offset() == 0) {
+        wire::tag_first_hdr hdr = {req->send.tag,      req->dt.length(),
+                                   req->worker->uuid,  req->send.msg_id,
+                                   req->ep->remote_id, req->flags & REQ_SYNC ? req->id : 0};
+        head = sizeof(hdr);
+        memcpy(dest, &hdr, head);
+    } else {
+        wire::frag_hdr hdr = {req->worker->uuid, req->send.msg_id, req->dt.offset()};
+        head = sizeof(hdr);
+        memcpy(dest, &hdr, head);
+    }
+    return head + req->dt.pack(static_cast<char *>(dest) + head, room - head);
+}
+
+ucs_status_t eager_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    req->dt.rewind(0);
+    ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_TAG_EAGER, pack_eager_request, req, 0);
+    if (UCS_UNLIKELY(n < 0))
+        return static_cast<ucs_status_t>(n);
+    complete(req, UCS_OK);
+    return UCS_OK;
+}
+
+ucs_status_t sync_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    request_wire_id(req);
+    req->dt.rewind(0);
+    // The ACK may come inside the call (loopback): the request must be ready for it.
+    req->phase = PHASE_SYNC;
+    ep->add_outstanding(req);
+    ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_TAG_SYNC, pack_sync_request, req, 0);
+    if (UCS_LIKELY(n >= 0))
+        return UCS_OK;
+    request_unlist(req);
+    req->phase = PHASE_NONE;
+    return static_cast<ucs_status_t>(n);
+}
+
+ucs_status_t multi_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    size_t before = req->dt.offset();
+    bool first = before == 0;
+    if (first && req->flags & REQ_SYNC)
+        request_wire_id(req);
+    // The last piece of a synchronous message may be answered inside the call.
+    bool sync = req->flags & REQ_SYNC;
+    if (sync && req->phase == PHASE_NONE)
+        req->phase = PHASE_SYNC;
+    bool last = req->dt.length() - before + sizeof(wire::frag_hdr) <= ep->limits.max_bcopy;
+    if (sync && last)
+        ep->add_outstanding(req);
+    ssize_t n = uct_ep_am_bcopy(ep->am_ep, first ? AM_ID_TAG_FIRST : AM_ID_TAG_MIDDLE,
+                                pack_fragment, req, 0);
+    if (UCS_UNLIKELY(n < 0)) {
+        if (sync && last)
+            request_unlist(req);
+        req->dt.rewind(before);
+        return static_cast<ucs_status_t>(n);
+    }
+    if (sync && last)
+        return UCS_OK;
+    if (!req->dt.at_end())
+        return UCS_INPROGRESS;
+    complete(req, UCS_OK);
+    return UCS_OK;
+}
+
+// Fragments, or the whole message, straight out of the user's buffer.
+ucs_status_t zcopy_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    size_t offset = req->dt.offset();
+    size_t length = req->dt.length();
+    union {
+        wire::tag_first_hdr first;
+        wire::frag_hdr frag;
+        uint64_t tag;
+    } hdr;
+    unsigned head;
+    uint8_t id;
+    if (offset == 0 && length <= ep->limits.max_zcopy - sizeof(uint64_t)) {
+        hdr.tag = req->send.tag;
+        head = sizeof(hdr.tag);
+        id = AM_ID_TAG_EAGER;
+    } else if (offset == 0) {
+        hdr.first = {req->send.tag, length, req->worker->uuid, req->send.msg_id, ep->remote_id, 0};
+        head = sizeof(hdr.first);
+        id = AM_ID_TAG_FIRST;
+    } else {
+        hdr.frag = {req->worker->uuid, req->send.msg_id, offset};
+        head = sizeof(hdr.frag);
+        id = AM_ID_TAG_MIDDLE;
+    }
+    uct_iov_t iov;
+    size_t count = 1;
+    size_t n = req->dt.to_iov(&iov, &count, ep->limits.max_zcopy - head, req->rndv.zmemh);
+    ++req->comp.count;
+    ucs_status_t status = uct_ep_am_zcopy(ep->am_ep, id, &hdr, head, &iov, count, 0, &req->comp);
+    if (status != UCS_INPROGRESS)
+        --req->comp.count;
+    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
+        return status;
+    req->dt.advance(n);
+    if (!req->dt.at_end())
+        return UCS_INPROGRESS;
+    comp_end(req);
+    return UCS_OK;
+}
+
+bool use_zcopy(const ucp_ep *ep, const ucp_request *req, size_t length) noexcept
+{
+    return length >= ep->limits.zcopy_thresh && req->dt.is_contig() && !(req->flags & REQ_SYNC) &&
+           ep->limits.max_hdr >= sizeof(wire::tag_first_hdr) && ep->limits.max_iov >= 1;
+}
+
+// Everything that does not fit into one short or bcopy call, or is not contiguous.
+UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const void *buffer, size_t count,
+                                        ucp_datatype_t dt, uint64_t tag,
+                                        const ucp_request_param_t *param, bool sync) noexcept
+{
+    if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+        return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
+    ucp_request *req = request_get(ep->worker, req_kind::send, param);
+    if (req == nullptr)
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+    req->ep = ep;
+    ucs_status_t status = req->dt.start_send(buffer, count, dt);
+    if (status != UCS_OK) {
+        request_put(req);
+        return UCS_STATUS_PTR(status);
+    }
+    size_t length = req->dt.length();
+    req->send.tag = tag;
+    if (sync)
+        req->flags |= REQ_SYNC;
+    req->abort = abort_simple;
+    size_t head = sync ? sizeof(wire::tag_sync_hdr) : sizeof(uint64_t);
+    bool single = length + head <= ep->limits.max_bcopy;
+    // A generic type may pack less than it said, so only a rendezvous knows in advance which piece
+    // is the last.
+    bool rndv = length >= ep->limits.rndv_thresh ||
+                (sync && !single && req->dt.type() == dt_iter::kind::generic);
+    if (rndv) {
+        rndv_send_tag(req);
+    } else if (use_zcopy(ep, req, length)) {
+        uct_mem_h memh;
+        status = request_reg(req, ep->am_lane().md_index, req->dt.contig_ptr(), length, &memh);
+        if (status == UCS_OK) {
+            req->rndv.zmemh = memh;
+            req->send.msg_id = ++ep->worker->proto->next_msg_id;
+            comp_begin(req, comp_done);
+            req->progress = zcopy_progress;
+            req->abort = comp_abort;
+        }
+    }
+    if (req->progress == nullptr) {
+        if (single) {
+            req->progress = sync ? sync_progress : eager_progress;
+        } else {
+            req->send.msg_id = ++ep->worker->proto->next_msg_id;
+            req->progress = multi_progress;
+        }
+    }
+    return send_request(req, param);
+}
+
+ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const void *buffer, size_t count,
+                          uint64_t tag, const ucp_request_param_t *param, bool sync) noexcept
+{
+    UCS_CHECK_ARG_PTR(ep != nullptr, "%s: ep must not be NULL", call);
+    UCS_CHECK_ARG_PTR(param != nullptr, "%s: param must not be NULL", call);
+    ucp_worker *worker = ep->worker;
+    UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_TAG),
+                      "%s: the context was created without UCP_FEATURE_TAG", call);
+    uint32_t mask = param->op_attr_mask;
+    ucp_datatype_t dt = mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
+    ucs::opt_guard guard(worker->lock);
+
+    if (UCS_LIKELY((dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG && !sync)) {
+        size_t length = count * (dt >> UCP_DATATYPE_SHIFT);
+        UCS_CHECK_ARG_PTR(buffer != nullptr || length == 0, "%s: buffer must not be NULL", call);
+        if (UCS_LIKELY(ep->can_send())) {
+            ucs_status_t status = UCS_ERR_NO_RESOURCE;
+            if (UCS_LIKELY(length <= ep->limits.max_short)) {
+                status = uct_ep_am_short(ep->am_ep, AM_ID_TAG_EAGER, tag, buffer,
+                                         static_cast<unsigned>(length));
+            } else if (length < ep->limits.rndv_thresh && length < ep->limits.zcopy_thresh &&
+                       length + sizeof(tag) <= ep->limits.max_bcopy) {
+                eager_pack pack = {tag, buffer, length};
+                ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_TAG_EAGER, pack_eager, &pack, 0);
+                status = n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n);
+            }
+            if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE))
+                return post_return_imm(worker, req_kind::send, status, param);
+        }
+    }
+    ucs_status_t status = ep->check_usable();
+    if (UCS_UNLIKELY(status != UCS_OK))
+        return UCS_STATUS_PTR(status);
+    UCS_CHECK_ARG_PTR((mask & (UCP_OP_ATTR_FLAG_FAST_CMPL | UCP_OP_ATTR_FLAG_MULTI_SEND)) !=
+                          (UCP_OP_ATTR_FLAG_FAST_CMPL | UCP_OP_ATTR_FLAG_MULTI_SEND),
+                      "%s: param->op_attr_mask must not have both FAST_CMPL and MULTI_SEND", call);
+    return send_slow(ep, buffer, count, dt, tag, param, sync);
+}
+
+} // namespace
+
+ucs_status_t ack_handler(void *arg, void *data, size_t length, unsigned)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    wire::answer_hdr hdr;
+    if (length < sizeof(hdr))
+        return drop_damaged(worker, "ack", length);
+    memcpy(&hdr, data, sizeof(hdr));
+    ucp_request *req = find_request(worker, hdr.req, PHASE_SYNC);
+    if (req == nullptr) {
+        drop_stale(worker, "ack");
+        return UCS_OK;
+    }
+    complete(req, UCS_OK);
+    return UCS_OK;
+}
+
+} // namespace ucp
+
+extern "C" {
+
+UCS_EXPORT ucs_status_ptr_t ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count,
+                                             ucp_tag_t tag, const ucp_request_param_t *param)
+{
+    return ucp::tag_send("ucp_tag_send_nbx", ep, buffer, count, tag, param, false);
+}
+
+UCS_EXPORT ucs_status_ptr_t ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count,
+                                                  ucp_tag_t tag, const ucp_request_param_t *param)
+{
+    return ucp::tag_send("ucp_tag_send_sync_nbx", ep, buffer, count, tag, param, true);
+}
+
+UCS_EXPORT ucs_status_ptr_t ucp_tag_send_nb(ucp_ep_h ep, const void *buffer, size_t count,
+                                            ucp_datatype_t datatype, ucp_tag_t tag,
+                                            ucp_send_callback_t cb)
+{
+    ucp_request_param_t param;
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK;
+    param.datatype = datatype;
+    param.cb.send = reinterpret_cast<ucp_send_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    return ucp::tag_send("ucp_tag_send_nb", ep, buffer, count, tag, &param, false);
+}
+
+UCS_EXPORT ucs_status_ptr_t ucp_tag_send_sync_nb(ucp_ep_h ep, const void *buffer, size_t count,
+                                                 ucp_datatype_t datatype, ucp_tag_t tag,
+                                                 ucp_send_callback_t cb)
+{
+    ucp_request_param_t param;
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK;
+    param.datatype = datatype;
+    param.cb.send = reinterpret_cast<ucp_send_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    return ucp::tag_send("ucp_tag_send_sync_nb", ep, buffer, count, tag, &param, true);
+}
+
+UCS_EXPORT ucs_status_t ucp_tag_send_nbr(ucp_ep_h ep, const void *buffer, size_t count,
+                                         ucp_datatype_t datatype, ucp_tag_t tag, void *req)
+{
+    UCS_CHECK_ARG(req != nullptr, "ucp_tag_send_nbr: req must not be NULL");
+    ucp_request_param_t param;
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REQUEST;
+    param.datatype = datatype;
+    param.request = req;
+    ucs_status_ptr_t ptr = ucp::tag_send("ucp_tag_send_nbr", ep, buffer, count, tag, &param, false);
+    return UCS_PTR_IS_PTR(ptr) ? UCS_INPROGRESS : UCS_PTR_STATUS(ptr);
+}
+
+} // extern "C"
