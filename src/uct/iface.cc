@@ -39,11 +39,17 @@ ep::~ep()
 
 void ep::update_ready()
 {
-    ready_ = connected_ && status_ == UCS_OK && (pending_.empty() || dispatching_);
-    bool waits = connected_ && status_ == UCS_OK && !pending_.empty() && !dispatching_;
-    if (waits && !waiting_link_.linked()) {
+    bool alive = connected_ && status_ == UCS_OK;
+    ready_ = alive && !held_ && (pending_.empty() || dispatching_);
+    if (alive && !ready_ && !dispatching_ && !waiting_link_.linked()) {
         owner_.waiting_.push_back(this);
     }
+}
+
+void ep::hold()
+{
+    held_ = true;
+    update_ready();
 }
 
 ucs_status_t ep::not_ready()
@@ -179,10 +185,19 @@ unsigned iface::dispatch_pending()
 unsigned iface::dispatch(ep *waiting)
 {
     unsigned count = 0;
+    if (waiting->held_) {
+        if (!waiting->post_held()) {
+            waiting->update_ready();
+            return 0;
+        }
+        waiting->held_ = false;
+        ++count;
+    }
     current_ = waiting;
     waiting->dispatching_ = true;
     waiting->update_ready();
-    while (pending_node *node = waiting->pending_.pop_front()) {
+    while (!waiting->held_ && !waiting->pending_.empty()) {
+        pending_node *node = waiting->pending_.pop_front();
         uct_pending_req_t *request = node->request();
         ucs_status_t status = request->func(request);
         if (current_ != waiting) {

@@ -55,6 +55,13 @@ class ep : public uct_ep {
     friend class iface;
     ~ep();
 
+    // A message that was taken from the user and that the core refused stands in front of
+    // everything: nothing is ready until post_held() has sent it.
+    void hold();
+    virtual bool post_held() { return true; }
+
+    bool has_pending() const { return !pending_.empty(); }
+
     uct::iface &owner_;
 
   private:
@@ -63,6 +70,7 @@ class ep : public uct_ep {
     bool ready_ = false;
     bool connected_ = false;
     bool dispatching_ = false;
+    bool held_ = false;
     ucs_status_t status_ = UCS_OK;
     uint64_t stalled_round_ = 0; // the round of progress in which a send found no room
     ucs::list_node waiting_link_;
@@ -115,6 +123,12 @@ class iface : public uct_iface {
 
     // What the worker polls, set by the transport before it may be enabled, and whether a poll
     // costs a system call.
+    template <class Class>
+    static unsigned poll(void *arg)
+    {
+        // The worker knows the base, which need not be at the start of the object.
+        return static_cast<Class *>(static_cast<iface *>(arg))->progress();
+    }
     unsigned (*poll_)(void *) = nullptr;
     bool slow_ = false;
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What travels between processes so that they can reach each other: device addresses say where a
+// device is, interface addresses who listens there. Little endian; each begins with a version and a
+// kind, and its length is checked against what arrived before anything else is read.
+//
+//   0       1     2          4        8
+//   version kind  transport  length   ...
+//
+// transport: hash of the transport's name; length: of the whole, in bytes.
+#pragma once
+
+#include "ucs/sys.h"
+
+#include <uct/api/uct.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace uct::ofi {
+
+constexpr uint8_t address_version = 1;
+
+enum class address_kind : uint8_t { device = 1, rdm = 2, msg = 3 };
+
+struct address_header {
+    uint8_t version;
+    uint8_t kind;
+    uint16_t transport;
+    uint32_t length;
+};
+static_assert(sizeof(address_header) == 8);
+
+// host: equal where memory can be shared (shm) or where the loopback network is the same (inet).
+// family: AF_INET, AF_INET6 in the host's numbering of Linux, or 0; ip: the address, network order.
+struct device_address {
+    address_header header;
+    uint64_t host;
+    uint16_t family;
+    uint8_t loopback;
+    uint8_t reserved[5];
+    uint8_t ip[16];
+};
+static_assert(sizeof(device_address) == 40);
+
+// Of an interface over connectionless endpoints; followed by the core's own address.
+struct rdm_address {
+    address_header header;
+    uint64_t id;         // of the interface, random
+    uint32_t pid;        // of its process
+    uint32_t bell_fd;    // there: the page with the armed word
+    uint64_t birth;      // when the process started, so that a reused pid is noticed
+    uint32_t bell_fence; // 1: who goes to sleep needs the sender's fence
+    uint32_t name_length;
+};
+static_assert(sizeof(rdm_address) == 40);
+
+// Of an interface over connected endpoints: where it listens on its device.
+struct msg_address {
+    address_header header;
+    uint64_t id;
+    uint16_t port;
+    uint8_t reserved[6];
+};
+static_assert(sizeof(msg_address) == 24);
+
+// Reads a fixed part. available: bytes that arrived, or SIZE_MAX when the caller does not know;
+// false when they are not ours.
+template <class Address>
+bool read_address(const void *from, size_t available, address_kind kind, uint16_t transport,
+                  Address *out)
+{
+    if (available < sizeof(Address)) {
+        return false;
+    }
+    memcpy(out, from, sizeof(Address));
+    const address_header &h = out->header;
+    return h.version == address_version && h.kind == static_cast<uint8_t>(kind) &&
+           h.transport == transport && h.length >= sizeof(Address) && h.length <= available;
+}
+
+inline address_header make_header(address_kind kind, uint16_t transport, size_t length)
+{
+    return {address_version, static_cast<uint8_t>(kind), transport, static_cast<uint32_t>(length)};
+}
+
+inline uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
+    return hash * 0xff51afd7ed558ccdull;
+}
+
+// Processes with equal values can share memory.
+inline uint64_t shared_memory_identity()
+{
+    const ucs::host_identity &h = ucs::this_host();
+    return mix(mix(mix(h.boot, h.pid_ns), h.user_ns), h.uid);
+}
+
+// Processes with equal values have the same loopback device.
+inline uint64_t network_identity()
+{
+    const ucs::host_identity &h = ucs::this_host();
+    return mix(h.boot, h.net_ns);
+}
+
+} // namespace uct::ofi

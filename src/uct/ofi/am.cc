@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Active messages: short is an inject from the stack, bcopy a send from a pool buffer, zcopy a send
+// of the user's pieces behind the header.
+#include "uct/ofi/ep.h"
+
+#include <cstring>
+#include <rdma/fi_endpoint.h>
+
+namespace uct::ofi {
+
+ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsigned length)
+{
+    if (!ready()) {
+        return not_ready();
+    }
+    if (UCS_UNLIKELY(length + sizeof(header) > owner().limit.inject)) {
+        buffer_op *b = owner().get_buffer();
+        if (!b) {
+            return no_resource();
+        }
+        memcpy(b->data, &header, sizeof(header));
+        memcpy(b->data + sizeof(header), payload, length);
+        send_packed(b, id, length + sizeof(header));
+        return UCS_OK;
+    }
+    alignas(16) char message[1024];
+    memcpy(message, &header, sizeof(header));
+    memcpy(message + sizeof(header), payload, length);
+    ssize_t ret = fi_injectdata(target, message, length + sizeof(header), id, address);
+    if (UCS_UNLIKELY(ret != 0)) {
+        return post_failed(ret);
+    }
+    ring();
+    return UCS_OK;
+}
+
+ucs_status_t ep::am_short_iov(uint8_t id, const uct_iov_t *iov, size_t count)
+{
+    if (!ready()) {
+        return not_ready();
+    }
+    buffer_op *b = owner().get_buffer();
+    if (UCS_UNLIKELY(!b)) {
+        return no_resource();
+    }
+    size_t length = 0;
+    for (size_t i = 0; i < count; ++i) {
+        for (unsigned n = 0; n < iov[i].count; ++n) {
+            memcpy(b->data + length, static_cast<char *>(iov[i].buffer) + n * iov[i].stride,
+                   iov[i].length);
+            length += iov[i].length;
+        }
+    }
+    send_packed(b, id, length);
+    return UCS_OK;
+}
+
+ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned)
+{
+    if (!ready()) {
+        return not_ready();
+    }
+    buffer_op *b = owner().get_buffer();
+    if (UCS_UNLIKELY(!b)) {
+        return no_resource();
+    }
+    size_t length = pack(b->data, arg);
+    return send_packed(b, id, length);
+}
+
+// A packed message counts as sent: packing twice is not allowed. When the core has no room it is
+// held, and the endpoint is not ready until it went.
+ssize_t ep::send_packed(buffer_op *b, uint64_t data, size_t length)
+{
+    ssize_t ret;
+    if (length <= owner().limit.inject) {
+        ret = fi_injectdata(target, b->data, length, data, address);
+        if (UCS_LIKELY(ret == 0)) {
+            owner().put(b);
+        }
+    } else {
+        ret = fi_senddata(target, b->data, length, b->desc, data, address,
+                          static_cast<fi_context2 *>(b));
+        if (UCS_LIKELY(ret == 0)) {
+            posted(b, op::kind::send, nullptr);
+        }
+    }
+    if (UCS_UNLIKELY(ret != 0)) {
+        if (ret != -FI_EAGAIN) {
+            return post_failed(ret, b);
+        }
+        b->length = length;
+        b->cq_data = data;
+        held_op_ = b;
+        hold();
+    } else {
+        ring();
+    }
+    return static_cast<ssize_t>(length);
+}
+
+bool ep::post_held()
+{
+    buffer_op *b = held_op_;
+    if (!target) {
+        return false;
+    }
+    ssize_t ret = fi_senddata(target, b->data, b->length, b->desc, b->cq_data, address,
+                              static_cast<fi_context2 *>(b));
+    if (ret == -FI_EAGAIN) {
+        return false;
+    }
+    held_op_ = nullptr;
+    if (ret != 0) {
+        post_failed(ret, b);
+    } else {
+        posted(b, op::kind::send, nullptr);
+        ring();
+    }
+    return true;
+}
+
+ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length,
+                          const uct_iov_t *iov, size_t count, unsigned,
+                          uct_completion_t *completion)
+{
+    if (!ready()) {
+        return not_ready();
+    }
+    buffer_op *b = owner().get_buffer();
+    if (UCS_UNLIKELY(!b)) {
+        return no_resource();
+    }
+    // The header is the caller's again when we return.
+    memcpy(b->data, header, header_length);
+    iovec pieces[max_iov];
+    void *descs[max_iov];
+    size_t n = 0;
+    if (header_length > 0) {
+        pieces[n] = {b->data, header_length};
+        descs[n++] = b->desc;
+    }
+    n += fill_iov(iov, count, pieces + n, descs + n);
+    fi_msg message{.msg_iov = pieces,
+                   .desc = descs,
+                   .iov_count = n,
+                   .addr = address,
+                   .context = static_cast<fi_context2 *>(b),
+                   .data = id};
+    ssize_t ret = fi_sendmsg(target, &message, FI_REMOTE_CQ_DATA | FI_COMPLETION);
+    if (UCS_UNLIKELY(ret != 0)) {
+        return post_failed(ret, b);
+    }
+    posted(b, op::kind::send, completion);
+    ring();
+    return UCS_INPROGRESS;
+}
+
+} // namespace uct::ofi

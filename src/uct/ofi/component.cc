@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Names of the memory domains: "shm" for the host's memory, else the device's name.
+#include "uct/ofi/component.h"
+
+#include "uct/ofi/md.h"
+
+namespace uct::ofi {
+
+namespace {
+
+std::string md_name(const core &c, const device &d)
+{
+    return c.transport == "shm" ? c.transport : d.name.substr(0, UCT_MD_NAME_MAX - 1);
+}
+
+} // namespace
+
+uint64_t component::flags() const
+{
+    return core_.msg() ? UCT_COMPONENT_FLAG_CM : 0;
+}
+
+std::vector<std::string> component::md_names() const
+{
+    std::vector<std::string> names;
+    for (const device &d : devices(core_)) {
+        names.push_back(md_name(core_, d));
+    }
+    return names;
+}
+
+uct_md *component::open_md(const std::string &wanted, const uct_md_config &)
+{
+    for (const device &d : devices(core_)) {
+        if (md_name(core_, d) == wanted) {
+            return new md(*this, core_, d);
+        }
+    }
+    throw ucs::error(UCS_ERR_NO_DEVICE, "uct_md_open: component %s has no memory domain \"%s\"",
+                     name.c_str(), wanted.c_str());
+}
+
+uct_cm *component::open_cm(uct_worker *worker, const uct_cm_config &config)
+{
+    return uct_component::open_cm(worker, config);
+}
+
+} // namespace uct::ofi

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The completion loop and the receives it feeds.
+#include "uct/ofi/ep.h"
+#include "uct/ofi/error.h"
+#include "uct/ofi/iface.h"
+
+#include <utility>
+
+namespace uct::ofi {
+
+unsigned iface::poll_cq()
+{
+    constexpr size_t batch = 16;
+    fi_cq_data_entry entries[batch];
+    ssize_t n = fi_cq_read(cq_.get(), entries, batch);
+    if (n <= 0) {
+        return UCS_LIKELY(n == -FI_EAGAIN) || n == 0 ? 0 : cq_error(n);
+    }
+    for (ssize_t i = 0; i < n; ++i) {
+        auto *o = static_cast<op *>(static_cast<fi_context2 *>(entries[i].op_context));
+        if (UCS_LIKELY(o->what == op::kind::receive)) {
+            on_receive(static_cast<receive_op *>(o), entries[i]);
+        } else {
+            finish(o, UCS_OK);
+        }
+    }
+    return static_cast<unsigned>(n);
+}
+
+UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &entry)
+{
+    if (UCS_UNLIKELY(entry.data & control_message)) {
+        on_control(entry.data, r->payload, entry.len);
+    } else {
+        ucs_status_t status = deliver(static_cast<uint8_t>(entry.data & am_id_mask), r->payload,
+                                      entry.len, UCT_CB_PARAM_FLAG_DESC);
+        if (UCS_UNLIKELY(status == UCS_INPROGRESS)) {
+            r = static_cast<receive_op *>(receives_.get()); // the user has the other one
+            if (!r) {
+                ++missing_receives_;
+                return;
+            }
+        }
+    }
+    repost(r);
+}
+
+void iface::repost(receive_op *r)
+{
+    if (UCS_UNLIKELY(!post(r))) {
+        receives_.put(r);
+        ++missing_receives_;
+    } else if (UCS_UNLIKELY(missing_receives_ > 0)) {
+        post_receives(rx_, std::exchange(missing_receives_, 0));
+    }
+}
+
+bool iface::post(receive_op *r)
+{
+    ssize_t ret = fi_recv(rx_, r->payload, limit.segment, r->desc, FI_ADDR_UNSPEC,
+                          static_cast<fi_context2 *>(r));
+    if (UCS_UNLIKELY(ret != 0 && ret != -FI_EAGAIN)) {
+        ucs_error("fi_recv: %s", fi_strerror(static_cast<int>(-ret)));
+    }
+    return ret == 0;
+}
+
+void iface::post_receives(fid_ep *where, unsigned count)
+{
+    rx_ = where;
+    for (; count > 0; --count) {
+        auto *r = static_cast<receive_op *>(receives_.get());
+        if (!r) {
+            break;
+        }
+        if (!post(r)) {
+            receives_.put(r);
+            break;
+        }
+    }
+    missing_receives_ += count;
+}
+
+void iface::release_desc(uct_recv_desc_t *self, void *)
+{
+    receive_op *r = static_cast<receive_op::back_pointer *>(self)->owner;
+    r->home->receives_.put(r);
+}
+
+void iface::finish(op *o, ucs_status_t status)
+{
+    // The callbacks may destroy the endpoint: what they complete leaves its list before.
+    ucs::list<op, &op::link> marks;
+    if (o->link.linked()) {
+        o->link.unlink();
+        if (o->owner) {
+            o->owner->take_marks(marks);
+        }
+    }
+    --outstanding_;
+    uct_completion_t *completion = o->completion;
+    if (o->what == op::kind::get_bcopy && status == UCS_OK) {
+        auto *b = static_cast<buffer_op *>(o);
+        b->unpack(b->arg, b->data, b->length);
+    }
+    put(o);
+    complete(completion, status);
+    while (op *mark = marks.pop_front()) {
+        completion = mark->completion;
+        put(mark);
+        complete(completion, status == UCS_ERR_CANCELED ? status : UCS_OK);
+    }
+}
+
+void iface::drain_cq()
+{
+    while (poll_cq() > 0) {
+    }
+}
+
+unsigned iface::cq_error(ssize_t ret)
+{
+    if (ret != -FI_EAVAIL) {
+        ucs_error("fi_cq_read on %s/%s: %s", domain.provider.transport.c_str(),
+                  domain.dev.name.c_str(), fi_strerror(static_cast<int>(-ret)));
+        return 0;
+    }
+    // Larger than the entry of our version: later versions of a core may write their own.
+    union {
+        fi_cq_err_entry entry;
+        char room[256];
+    } error{};
+    if (fi_cq_readerr(cq_.get(), &error.entry, 0) != 1) {
+        return 0;
+    }
+    auto *o = static_cast<op *>(static_cast<fi_context2 *>(error.entry.op_context));
+    if (error.entry.err != FI_ECANCELED) {
+        ucs_debug("%s/%s: operation %p failed: %s", domain.provider.transport.c_str(),
+                  domain.dev.name.c_str(), static_cast<void *>(o), fi_strerror(error.entry.err));
+    }
+    if (o && o->what == op::kind::receive) {
+        repost_failed(static_cast<receive_op *>(o), error.entry.err);
+    } else {
+        on_error(o, status_of(error.entry.err));
+    }
+    return 1;
+}
+
+void iface::repost_failed(receive_op *r, int err)
+{
+    if (closing_ || err == FI_ECANCELED) {
+        receives_.put(r);
+    } else {
+        repost(r);
+    }
+}
+
+} // namespace uct::ofi

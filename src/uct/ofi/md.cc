@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Fabric and domain of a device, memory registration, remote keys.
+#include "uct/ofi/md.h"
+
+#include "uct/ofi/component.h"
+#include "uct/ofi/error.h"
+#include "uct/ofi/msg_iface.h"
+#include "uct/ofi/rdm_iface.h"
+
+#include <cstdio>
+#include <cstring>
+
+namespace uct::ofi {
+
+namespace {
+
+constexpr uint8_t rkey_version = 1;
+constexpr uint8_t rkey_virtual = 1;
+
+// Capabilities we do not use cost time in some cores (directed receive, source addresses).
+constexpr uint64_t used_caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_SEND | FI_RECV | FI_READ |
+                               FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_LOCAL_COMM |
+                               FI_REMOTE_COMM;
+
+info_ptr cut_down(const fi_info *whole)
+{
+    info_ptr info = dup_info(whole);
+    info->caps &= used_caps;
+    info->tx_attr->caps &= used_caps;
+    info->rx_attr->caps &= used_caps;
+    info->tx_attr->op_flags = 0;
+    info->rx_attr->op_flags = 0;
+    info->domain_attr->threading = FI_THREAD_COMPLETION;
+    return info;
+}
+
+fid_ptr<fid_fabric> open_fabric(const fi_info *info)
+{
+    fid_fabric *fabric = nullptr;
+    check(fi_fabric(info->fabric_attr, &fabric, nullptr), "fi_fabric");
+    return fid_ptr<fid_fabric>(fabric);
+}
+
+fid_ptr<fid_domain> open_domain(fid_fabric *fabric, fi_info *info)
+{
+    fid_domain *domain = nullptr;
+    check(fi_domain(fabric, info, &domain, nullptr), "fi_domain");
+    return fid_ptr<fid_domain>(domain);
+}
+
+} // namespace
+
+uint16_t transport_hash(const std::string &name)
+{
+    uint32_t hash = 2166136261u;
+    for (char c : name) {
+        hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
+    }
+    return static_cast<uint16_t>(hash ^ (hash >> 16));
+}
+
+md::md(ofi::component &owner, const core &c, const device &d)
+    : uct_md(owner), provider(c), dev(d), info(cut_down(d.infos.front())),
+      fabric(open_fabric(info.get())), domain(open_domain(fabric.get(), info.get())),
+      needs_local((info->domain_attr->mr_mode & FI_MR_LOCAL) != 0)
+{
+}
+
+void md::query(uct_md_attr_t *attr)
+{
+    memset(attr, 0, sizeof(*attr));
+    attr->cap.flags = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_RKEY;
+    if (needs_local) {
+        attr->cap.flags |= UCT_MD_FLAG_NEED_MEMH;
+    }
+    attr->cap.max_reg = SIZE_MAX;
+    attr->cap.reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->cap.detect_mem_types = 0;
+    attr->reg_cost.c = needs_local ? 50e-6 : 1e-6;
+    attr->reg_cost.m = needs_local ? 0.05e-9 : 0;
+    snprintf(attr->component_name, sizeof(attr->component_name), "%s",
+             uct_md::component.name.c_str());
+    attr->rkey_packed_size = sizeof(packed_rkey);
+    memset(&attr->local_cpus, 0xff, sizeof(attr->local_cpus));
+}
+
+std::vector<uct_tl_resource_desc_t> md::tl_resources()
+{
+    uct_tl_resource_desc_t resource{};
+    snprintf(resource.tl_name, sizeof(resource.tl_name), "%s", provider.transport.c_str());
+    snprintf(resource.dev_name, sizeof(resource.dev_name), "%s", dev.name.c_str());
+    resource.dev_type = provider.transport == "shm" ? UCT_DEVICE_TYPE_SHM : UCT_DEVICE_TYPE_NET;
+    resource.sys_device = UCS_SYS_DEVICE_ID_UNKNOWN;
+    return {resource};
+}
+
+uct_iface *md::open_iface(uct_worker *worker, const uct_iface_params_t &params,
+                          const uct_iface_config &config)
+{
+    if (provider.msg()) {
+        throw ucs::error(UCS_ERR_UNSUPPORTED, "msg");
+    }
+    return new rdm_iface(*worker, *this, params, config);
+}
+
+memory md::do_reg(void *address, size_t length, uint64_t access)
+{
+    memory m;
+    m.base = reinterpret_cast<uint64_t>(address);
+    m.length = length;
+    if (length == 0) {
+        return m;
+    }
+    fid_mr *mr = nullptr;
+    uint64_t wanted = info->domain_attr->mr_mode & FI_MR_PROV_KEY ? 0 : next_key_++;
+    check(fi_mr_reg(domain.get(), address, length, access, 0, wanted, 0, &mr, nullptr),
+          "fi_mr_reg");
+    m.mr.reset(mr);
+    m.desc = fi_mr_desc(mr);
+    m.key = fi_mr_key(mr);
+    return m;
+}
+
+uct_mem_h md::reg(void *address, size_t length, unsigned flags)
+{
+    uint64_t access = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
+    if (flags & (UCT_MD_MEM_ACCESS_REMOTE_GET | UCT_MD_MEM_ACCESS_REMOTE_ATOMIC)) {
+        access |= FI_REMOTE_READ;
+    }
+    if (flags & (UCT_MD_MEM_ACCESS_REMOTE_PUT | UCT_MD_MEM_ACCESS_REMOTE_ATOMIC)) {
+        access |= FI_REMOTE_WRITE;
+    }
+    return new memory(do_reg(address, length, access));
+}
+
+memory md::reg_local(void *address, size_t length)
+{
+    return needs_local ? do_reg(address, length, FI_SEND | FI_RECV | FI_READ | FI_WRITE) : memory();
+}
+
+void md::dereg(uct_mem_h memh)
+{
+    delete static_cast<memory *>(memh);
+}
+
+void md::pack_mkey(uct_mem_h memh, void *buffer)
+{
+    auto *m = static_cast<const memory *>(memh);
+    packed_rkey packed{};
+    packed.version = rkey_version;
+    packed.flags = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? rkey_virtual : 0;
+    packed.transport = transport_hash(uct_md::component.name);
+    packed.key = m->key;
+    packed.base = m->base;
+    memcpy(buffer, &packed, sizeof(packed));
+}
+
+ucs_status_t component::rkey_unpack(const void *buffer, uct_rkey_bundle_t *bundle)
+{
+    packed_rkey packed;
+    memcpy(&packed, buffer, sizeof(packed));
+    if (packed.version != rkey_version || packed.transport != transport_hash(name)) {
+        // Not logged: callers try the components of a peer's list in turn.
+        return UCS_ERR_UNSUPPORTED;
+    }
+    auto *unpacked = new rkey{packed.key, packed.flags & rkey_virtual ? 0 : packed.base};
+    bundle->rkey = reinterpret_cast<uct_rkey_t>(unpacked);
+    bundle->handle = nullptr;
+    bundle->type = this;
+    return UCS_OK;
+}
+
+ucs_status_t component::rkey_release(const uct_rkey_bundle_t *bundle)
+{
+    delete rkey::of(bundle->rkey);
+    return UCS_OK;
+}
+
+} // namespace uct::ofi

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory domain of a device of a core provider: one fi_domain. Memory is registered where the
+// provider needs it for local use, and always for remote access, because the key names it there.
+#pragma once
+
+#include "uct/md.h"
+#include "uct/ofi/info.h"
+
+#include <atomic>
+
+namespace uct::ofi {
+
+// What a uct_mem_h of this domain points to.
+struct memory {
+    fid_ptr<fid_mr> mr; // empty for memory of length 0
+    void *desc = nullptr;
+    uint64_t key = 0;
+    uint64_t base = 0; // address of the first byte
+    size_t length = 0;
+};
+
+// A packed remote key, little endian:
+//   0       1       2         4          8          16         24
+//   version flags   transport reserved   key        base
+// flags bit 0: the provider addresses by virtual address, not by offset. transport: hash of the
+// component's name, so that a foreign key is refused.
+struct packed_rkey {
+    uint8_t version;
+    uint8_t flags;
+    uint16_t transport;
+    uint32_t reserved;
+    uint64_t key;
+    uint64_t base;
+};
+static_assert(sizeof(packed_rkey) == 24);
+
+// What a uct_rkey_t of ours points to.
+struct rkey {
+    uint64_t key;
+    uint64_t offset; // subtracted from a remote address
+
+    static const rkey *of(uct_rkey_t handle) { return reinterpret_cast<const rkey *>(handle); }
+};
+
+class component;
+
+class md final : public uct_md {
+  public:
+    md(ofi::component &owner, const core &c, const device &d);
+
+    void query(uct_md_attr_t *attr) override;
+    std::vector<uct_tl_resource_desc_t> tl_resources() override;
+    uct_iface *open_iface(uct_worker *worker, const uct_iface_params_t &params,
+                          const uct_iface_config &config) override;
+    uct_mem_h reg(void *address, size_t length, unsigned flags) override;
+    void dereg(uct_mem_h memh) override;
+    void pack_mkey(uct_mem_h memh, void *buffer) override;
+
+    // Registration for our own buffers; desc nullptr and no mr where local use needs none.
+    memory reg_local(void *address, size_t length);
+
+    const core &provider;
+    const device &dev;
+    const info_ptr info; // first address; caps cut down to what we use
+    const fid_ptr<fid_fabric> fabric;
+    const fid_ptr<fid_domain> domain;
+    const bool needs_local; // FI_MR_LOCAL
+
+  private:
+    memory do_reg(void *address, size_t length, uint64_t access);
+
+    std::atomic<uint64_t> next_key_ = 1;
+};
+
+uint16_t transport_hash(const std::string &name);
+
+} // namespace uct::ofi

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Operations in flight. Each begins with the context that the core provider may write to, comes
+// from a pool of its interface, and stands in the list of its endpoint in the order of posting, so
+// that a flush is a marker in that list.
+#pragma once
+
+#include "ucs/list.h"
+
+#include <uct/api/uct.h>
+
+#include <cstddef>
+#include <rdma/fabric.h>
+
+namespace uct::ofi {
+
+class ep;
+class iface;
+
+struct op : fi_context2 {
+    enum class kind : uint8_t { send, rma, get_bcopy, fetch, flush_mark, receive };
+
+    kind what;
+    bool has_buffer; // it is a buffer_op and goes back to that pool
+    ep *owner;       // nullptr once the endpoint was destroyed
+    uct_completion_t *completion;
+    ucs::list_node link; // in the owner's list; not for receives
+};
+
+// An operation with a buffer of the interface's segment size in registered memory.
+struct buffer_op : op {
+    void *desc; // of the buffer's registration; nullptr where none is needed
+    char *data;
+    size_t length; // of what waits to be sent, or of a get
+    uint64_t cq_data;
+    uct_unpack_callback_t unpack; // get_bcopy
+    void *arg;
+};
+
+// A posted receive buffer. What the user may keep begins at user(): headroom, then the payload; the
+// pointer to `release` stands right before it, where uct_iface_release_desc() looks.
+struct receive_op : op {
+    struct back_pointer : uct_recv_desc_t {
+        receive_op *owner;
+    } release;
+    iface *home;
+    void *desc;
+    char *payload;
+};
+
+} // namespace uct::ofi

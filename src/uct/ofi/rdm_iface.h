@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An interface over one connectionless core endpoint and its address vector: shared memory, and the
+// cores with native reliable datagrams. On-node peers are watched, because shared memory says
+// nothing when the process behind it dies.
+#pragma once
+
+#include "ucs/async.h"
+#include "uct/ofi/address.h"
+#include "uct/ofi/ep.h"
+#include "uct/ofi/iface.h"
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace uct::ofi {
+
+// A remote interface that endpoints of ours send to.
+struct peer {
+    uint64_t id;
+    fi_addr_t address;
+    std::string name; // the core's address
+    rdm_address about;
+    ucs::list<ep, &ep::sibling> eps;
+    int pid_fd = -1;
+    size_t refs = 0; // endpoints, also those that left the list because they failed
+    bool failed = false;
+    std::atomic<bool> dead = false; // set by the watch
+    class rdm_iface *home;
+    ucs::async_watch watch;
+
+    ~peer();
+};
+
+class rdm_iface final : public iface {
+  public:
+    rdm_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
+              const uct_iface_config &config);
+
+    ucs_status_t create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p);
+    ucs_status_t query(uct_iface_attr_t *attr);
+    ucs_status_t get_device_address(uct_device_addr_t *address);
+    ucs_status_t get_address(uct_iface_addr_t *address);
+    int is_reachable(const uct_device_addr_t *device, const uct_iface_addr_t *address);
+    unsigned progress();
+    void close();
+
+    // An endpoint to the peer is gone.
+    void forget(peer &p);
+    // Wakes a peer that sleeps.
+    void ring(peer &p);
+
+  private:
+    ~rdm_iface() override;
+
+    void open_endpoint(unsigned rx_queue_len);
+    peer &find_peer(const rdm_address &about, const char *name);
+    void watch(peer &p);
+    unsigned bury_dead();
+    void on_error(op *o, ucs_status_t status) override;
+
+    fid_ptr<fid_av> av_;
+    fid_ptr<fid_ep> ep_;
+    uint64_t id_;
+    bool on_node_;
+    std::string name_;
+    std::map<uint64_t, std::unique_ptr<peer>> peers_;
+    std::atomic<bool> someone_died_ = false;
+};
+
+} // namespace uct::ofi

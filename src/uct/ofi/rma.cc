@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Put and get. The completion of a put means that it is done at the target, so that a flush has
+// only to wait for completions.
+#include "uct/ofi/ep.h"
+
+#include <cstring>
+#include <rdma/fi_rma.h>
+
+namespace uct::ofi {
+
+ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote, uct_rkey_t key)
+{
+    if (!ready()) {
+        return not_ready();
+    }
+    buffer_op *b = owner().get_buffer();
+    if (UCS_UNLIKELY(!b)) {
+        return no_resource();
+    }
+    memcpy(b->data, buffer, length);
+    return write_buffer(b, length, remote, key);
+}
+
+ssize_t ep::put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_rkey_t key)
+{
+    if (!ready()) {
+        return not_ready();
+    }
+    buffer_op *b = owner().get_buffer();
+    if (UCS_UNLIKELY(!b)) {
+        return no_resource();
+    }
+    size_t length = pack(b->data, arg);
+    ucs_status_t status = write_buffer(b, length, remote, key);
+    return status == UCS_OK ? static_cast<ssize_t>(length) : static_cast<ssize_t>(status);
+}
+
+ucs_status_t ep::write_buffer(buffer_op *b, size_t length, uint64_t remote, uct_rkey_t key)
+{
+    iovec piece{b->data, length};
+    fi_rma_iov where{remote - rkey::of(key)->offset, length, rkey::of(key)->key};
+    fi_msg_rma message{.msg_iov = &piece,
+                       .desc = &b->desc,
+                       .iov_count = 1,
+                       .addr = address,
+                       .rma_iov = &where,
+                       .rma_iov_count = 1,
+                       .context = static_cast<fi_context2 *>(b)};
+    ssize_t ret = fi_writemsg(target, &message, owner().limit.put_flags | FI_COMPLETION);
+    if (UCS_UNLIKELY(ret != 0)) {
+        return post_failed(ret, b);
+    }
+    posted(b, op::kind::rma, nullptr);
+    ring();
+    return UCS_OK;
+}
+
+ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, uct_rkey_t key,
+                           uct_completion_t *completion)
+{
+    if (!ready()) {
+        return not_ready();
+    }
+    iovec pieces[max_iov];
+    void *descs[max_iov];
+    size_t n = fill_iov(iov, count, pieces, descs);
+    size_t length = total_length(pieces, n);
+    if (length == 0) {
+        return UCS_OK;
+    }
+    op *o = owner().get_op();
+    if (UCS_UNLIKELY(!o)) {
+        return no_resource();
+    }
+    fi_rma_iov where{remote - rkey::of(key)->offset, length, rkey::of(key)->key};
+    fi_msg_rma message{.msg_iov = pieces,
+                       .desc = descs,
+                       .iov_count = n,
+                       .addr = address,
+                       .rma_iov = &where,
+                       .rma_iov_count = 1,
+                       .context = static_cast<fi_context2 *>(o)};
+    ssize_t ret = fi_writemsg(target, &message, owner().limit.put_flags | FI_COMPLETION);
+    if (UCS_UNLIKELY(ret != 0)) {
+        return post_failed(ret, o);
+    }
+    posted(o, op::kind::rma, completion);
+    ring();
+    return UCS_INPROGRESS;
+}
+
+ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t length, uint64_t remote,
+                           uct_rkey_t key, uct_completion_t *completion)
+{
+    if (!ready()) {
+        return not_ready();
+    }
+    buffer_op *b = owner().get_buffer();
+    if (UCS_UNLIKELY(!b)) {
+        return no_resource();
+    }
+    b->unpack = unpack;
+    b->arg = arg;
+    b->length = length;
+    ssize_t ret = fi_read(target, b->data, length, b->desc, address, remote - rkey::of(key)->offset,
+                          rkey::of(key)->key, static_cast<fi_context2 *>(b));
+    if (UCS_UNLIKELY(ret != 0)) {
+        return post_failed(ret, b);
+    }
+    posted(b, op::kind::get_bcopy, completion);
+    ring();
+    return UCS_INPROGRESS;
+}
+
+ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, uct_rkey_t key,
+                           uct_completion_t *completion)
+{
+    if (!ready()) {
+        return not_ready();
+    }
+    iovec pieces[max_iov];
+    void *descs[max_iov];
+    size_t n = fill_iov(iov, count, pieces, descs);
+    if (total_length(pieces, n) == 0) {
+        return UCS_OK;
+    }
+    op *o = owner().get_op();
+    if (UCS_UNLIKELY(!o)) {
+        return no_resource();
+    }
+    ssize_t ret = fi_readv(target, pieces, descs, n, address, remote - rkey::of(key)->offset,
+                           rkey::of(key)->key, static_cast<fi_context2 *>(o));
+    if (UCS_UNLIKELY(ret != 0)) {
+        return post_failed(ret, o);
+    }
+    posted(o, op::kind::rma, completion);
+    ring();
+    return UCS_INPROGRESS;
+}
+
+} // namespace uct::ofi

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The files in /dev/shm behind shared-memory endpoints. The core makes them and removes them when
+// the endpoint closes; a process that is killed leaves them. Our names tell whose they are, so that
+// whoever notices can remove those of the dead:
+//   ucxlike-<pid namespace>-<uid>-<pid>-<start time of the process>-<count>
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <sys/types.h>
+
+namespace uct::ofi::shm_file {
+
+std::string make_name(); // a new one for this process
+bool present(const std::string &name);
+void remove(const std::string &name); // only if it is one of ours
+
+// Removes files of our user and namespace whose process is gone.
+void reap_stale();
+
+// When a process started, in clock ticks since boot; 0 when there is no such process.
+uint64_t process_birth(pid_t pid);
+
+} // namespace uct::ofi::shm_file

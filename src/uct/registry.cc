@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The list of components: the process itself, then the core providers that are here.
+#include "uct/component.h"
+
+#include "uct/ofi/component.h"
+#include "uct/self/self.h"
+
+namespace uct {
+
+const std::vector<uct_component *> &components()
+{
+    // Never freed: handles may be used until the very end of the process.
+    static const auto *all = [] {
+        auto *list = new std::vector<uct_component *>;
+        list->push_back(self::make_component());
+        for (const ofi::core &c : ofi::cores()) {
+            list->push_back(new ofi::component(c));
+        }
+        return list;
+    }();
+    return *all;
+}
+
+} // namespace uct
