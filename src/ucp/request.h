@@ -66,7 +66,6 @@ enum req_flags : uint32_t {
     REQ_SYNC = 1u << 10,    // completes after the receiver matched
     REQ_SENT = 1u << 11,    // every byte was given to the lane
     REQ_WAITALL = 1u << 12, // stream receive: only the full length completes
-    REQ_OUT_ID = 1u << 13,  // id is registered
 };
 
 // What an outstanding request waits for. An answer of the peer that finds another phase is stale.
@@ -114,38 +113,41 @@ struct ucp_request {
     ucp_tag_recv_info_t info = {}; // am and stream receives use length only
     size_t remaining = 0;
 
-    // Sends, and the rendezvous state of both sides. What belongs to a single protocol is named
-    // after it.
+    struct send_part {
+        uint64_t tag;       // tag sends
+        const void *header; // am: user header
+        uint32_t header_len;
+        uint16_t am_id;
+        uint16_t am_flags;
+        uint64_t msg_id; // multi-fragment sends
+    };
+    struct rma_part {
+        uint64_t address;
+        ucp_rkey *rkey;
+        void *result; // amo: where the old value goes
+        uint64_t value[2];
+        uint8_t op, size;
+    };
+    struct stream_part {
+        size_t *length_p; // stream receive: user's output
+        size_t elem;
+    };
+    struct flush_part {
+        unsigned pending; // what must still finish
+        uint64_t seq;
+        void *arg;
+    };
+    // What belongs to a single protocol is named after it.
     union {
-        struct {
-            uint64_t tag;       // tag sends
-            const void *header; // am: user header
-            uint32_t header_len;
-            uint16_t am_id;
-            uint16_t am_flags;
-            uint64_t msg_id; // multi-fragment sends
-        } send;
-        struct {
-            uint64_t address;
-            ucp_rkey *rkey;
-            void *result; // amo: where the old value goes
-            uint64_t value[2];
-            uint8_t op, size;
-        } rma;
-        struct {
-            size_t *length_p; // stream receive: user's output
-            size_t elem;
-            ucp_request *next;
-        } stream;
-        struct {
-            unsigned pending; // flush: what must still finish
-            uint64_t seq;
-            void *arg;
-        } flush;
+        send_part send;
+        rma_part rma;
+        stream_part stream;
+        flush_part flush;
         uint64_t control_data[6]; // control messages, and the ep's own requests (flush, close)
     };
 
-    struct {
+    // The rendezvous state of both sides.
+    struct rndv_part {
         uint64_t remote_req;  // the other side's request id
         uint64_t remote_addr; // sender's buffer (get)
         uct_component_h cmpt; // of bundle, when that is unpacked
@@ -155,7 +157,8 @@ struct ucp_request {
         uint8_t md;      // of memh
         uint8_t lane;    // that gets
         size_t posted;   // bytes asked for or sent
-    } rndv = {};
+    };
+    rndv_part rndv = {};
 
     ucp_mem *user_memh = nullptr; // FIELD_MEMH
 
