@@ -786,9 +786,10 @@ void uct_release_tl_resource_list(uct_tl_resource_desc_t *resources);
  * @param async       a context of ucs_async_context_create(); must outlive the worker. Only its
  *                    identity matters
  * @param thread_mode UCS_THREAD_MODE_SINGLE: only the creating thread uses the worker.
- *                    UCS_THREAD_MODE_SERIALIZED: any, one at a time
+ *                    UCS_THREAD_MODE_SERIALIZED or UCS_THREAD_MODE_MULTI: any, one at a time;
+ *                    the worker does not lock
  * @param worker_p    the worker; destroy it by uct_worker_destroy()
- * @return UCS_OK, UCS_ERR_NO_MEMORY, UCS_ERR_INVALID_PARAM (UCS_THREAD_MODE_MULTI)
+ * @return UCS_OK, UCS_ERR_NO_MEMORY, UCS_ERR_INVALID_PARAM
  */
 ucs_status_t uct_worker_create(ucs_async_context_t *async, ucs_thread_mode_t thread_mode,
                                uct_worker_h *worker_p);
@@ -959,13 +960,15 @@ void uct_iface_mem_free(const uct_allocated_memory_t *mem);
  * @param id    0 .. UCT_AM_ID_MAX - 1
  * @param cb    the handler, or NULL to remove it
  * @param arg   for cb
- * @param flags @ref uct_cb_flags: UCT_CB_FLAG_ASYNC needs UCT_IFACE_FLAG_CB_ASYNC
+ * @param flags @ref uct_cb_flags: UCT_CB_FLAG_ASYNC permits, but does not demand, to run cb outside
+ *              of progress
  * @return UCS_OK, UCS_ERR_INVALID_PARAM (id or flags)
  */
 ucs_status_t uct_iface_set_am_handler(uct_iface_h iface, uint8_t id, uct_am_callback_t cb,
                                       void *arg, uint32_t flags);
 
-/** Sets the function that describes active messages in traces; NULL removes it. */
+/** Sets the function that describes active messages in traces, if any are written; NULL removes it.
+ */
 ucs_status_t uct_iface_set_am_tracer(uct_iface_h iface, uct_am_tracer_t tracer, void *arg);
 
 /** Accepts on an interface of the obsolete sockaddr modes. @return UCS_ERR_UNSUPPORTED */
@@ -1213,12 +1216,10 @@ ucs_status_t uct_mem_alloc(size_t length, const uct_alloc_method_t *methods, uns
 ucs_status_t uct_mem_free(const uct_allocated_memory_t *mem);
 
 /**
- * Tells if a domain's connection manager can use a socket address.
+ * Obsolete: told if a domain with UCT_MD_FLAG_SOCKADDR could listen on or connect to an address.
+ * Use uct_listener_create() and uct_ep_create() with a connection manager, which say so themselves.
  *
- * @param md       the domain
- * @param sockaddr the address
- * @param mode     to listen on it, or to connect to it
- * @return not 0 if it can
+ * @return 0
  */
 int uct_md_is_sockaddr_accessible(uct_md_h md, const ucs_sock_addr_t *sockaddr,
                                   uct_sockaddr_accessibility_t mode);
