@@ -63,6 +63,15 @@ void ep::set_connected()
     update_ready();
 }
 
+void ep::suspend()
+{
+    connected_ = false;
+    if (waiting_link_.linked()) {
+        waiting_link_.unlink();
+    }
+    update_ready();
+}
+
 void ep::set_failed(ucs_status_t status)
 {
     if (status_ == UCS_OK) {

@@ -49,6 +49,7 @@ class ep : public uct_ep {
 
     ucs_status_t status() const { return status_; }
     void set_connected();
+    void suspend();                       // no sends until set_connected() or set_failed()
     void set_failed(ucs_status_t status); // the first one sticks
 
   protected:

@@ -139,16 +139,16 @@ unsigned iface::cq_error(ssize_t ret)
                   domain.dev.name.c_str(), static_cast<void *>(o), fi_strerror(error.entry.err));
     }
     if (o && o->what == op::kind::receive) {
-        repost_failed(static_cast<receive_op *>(o), error.entry.err);
+        repost_failed(static_cast<receive_op *>(o));
     } else {
         on_error(o, status_of(error.entry.err));
     }
     return 1;
 }
 
-void iface::repost_failed(receive_op *r, int err)
+void iface::repost_failed(receive_op *r)
 {
-    if (closing_ || err == FI_ECANCELED) {
+    if (closing_) {
         receives_.put(r);
     } else {
         repost(r);

@@ -78,7 +78,7 @@ class iface : public uct::iface {
 
     void on_receive(receive_op *r, const fi_cq_data_entry &entry);
     void repost(receive_op *r);
-    void repost_failed(receive_op *r, int err);
+    void repost_failed(receive_op *r);
     void init_receive(receive_op *r);
     void *alloc_chunk(size_t size, size_t align, void **cookie);
     static void free_chunk(void *arg, void *chunk, size_t size, void *cookie);

@@ -99,7 +99,7 @@ uct_iface *md::open_iface(uct_worker *worker, const uct_iface_params_t &params,
                           const uct_iface_config &config)
 {
     if (provider.msg()) {
-        throw ucs::error(UCS_ERR_UNSUPPORTED, "msg");
+        return new msg_iface(*worker, *this, params, config);
     }
     return new rdm_iface(*worker, *this, params, config);
 }

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How connections come up, cross, break and end: everything that the event queue says.
+#include "uct/ofi/connection.h"
+
+#include "ucs/sockaddr.h"
+#include "uct/ofi/error.h"
+#include "uct/ofi/msg_iface.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace uct::ofi {
+
+namespace {
+
+// Room for what comes with an event.
+union event {
+    fi_eq_cm_entry entry;
+    char room[sizeof(fi_eq_cm_entry) + 512];
+};
+
+} // namespace
+
+hello msg_iface::about(uint64_t target, refusal why) const
+{
+    return {.magic = hello_magic,
+            .version = hello_version,
+            .reason = static_cast<uint8_t>(why),
+            .transport = transport_hash(domain.provider.transport),
+            .id = id_,
+            .target = target};
+}
+
+fid_ptr<fid_ep> msg_iface::make_endpoint(fi_info *info, connection *context)
+{
+    info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+    info->tx_attr->op_flags = FI_COMPLETION;
+    fid_ep *raw = nullptr;
+    check(fi_endpoint(domain.domain.get(), info, &raw, context), "fi_endpoint");
+    fid_ptr<fid_ep> endpoint(raw);
+    check(fi_ep_bind(raw, &eq_->fid, 0), "fi_ep_bind to the event queue");
+    check(fi_ep_bind(raw, &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind to the queue");
+    check(fi_ep_bind(raw, &srx_->fid, 0), "fi_ep_bind to the shared receives");
+    check(fi_enable(raw), "fi_enable");
+    return endpoint;
+}
+
+void msg_iface::connect(connection &c, const sockaddr_storage &to)
+{
+    auto *address = reinterpret_cast<const sockaddr *>(&to);
+    info_ptr info = dup_info(domain.info.get());
+    free(info->dest_addr);
+    info->dest_addrlen = ucs::sockaddr_length(address);
+    info->dest_addr = malloc(info->dest_addrlen);
+    if (!info->dest_addr) {
+        throw std::bad_alloc();
+    }
+    memcpy(info->dest_addr, address, info->dest_addrlen);
+    c.ours = true;
+    c.now = connection::state::connecting;
+    c.deadline = ucs::monotonic_ns() + timeout_ns_;
+    c.endpoint = make_endpoint(info.get(), &c);
+    hello greeting = about(c.id, refusal::none);
+    check(fi_connect(c.endpoint.get(), address, &greeting, sizeof(greeting)), "fi_connect");
+}
+
+unsigned msg_iface::poll_eq()
+{
+    rounds_ = 0;
+    unsigned count = 0;
+    for (;; ++count) {
+        event e;
+        uint32_t kind = 0;
+        ssize_t n = fi_eq_read(eq_.get(), &kind, &e, sizeof(e), 0);
+        if (n == -FI_EAVAIL) {
+            on_eq_error();
+            continue;
+        }
+        if (n < 0) {
+            break;
+        }
+        if (kind == FI_CONNREQ) {
+            hello from{};
+            size_t length = static_cast<size_t>(n) - sizeof(e.entry);
+            memcpy(&from, e.entry.data, std::min(length, sizeof(from)));
+            on_request(e.entry.info, from, length);
+        } else if (kind == FI_CONNECTED) {
+            on_connected(of(e.entry.fid));
+        } else if (kind == FI_SHUTDOWN) {
+            end(of(e.entry.fid), UCS_ERR_CONNECTION_RESET);
+        }
+    }
+    if (UCS_UNLIKELY(pending_ > 0)) {
+        expire();
+    }
+    return count;
+}
+
+// Events of an endpoint may still be queued after it was closed: only living ones count.
+connection *msg_iface::of(fid_t fid)
+{
+    for (auto &[id, c] : connections_) {
+        if (c->endpoint && &c->endpoint->fid == fid) {
+            return c.get();
+        }
+    }
+    for (auto &c : loops_) {
+        if (c->endpoint && &c->endpoint->fid == fid) {
+            return c.get();
+        }
+    }
+    return nullptr;
+}
+
+void msg_iface::on_request(fi_info *raw, const hello &from, size_t length)
+{
+    info_ptr info(raw);
+    if (length < sizeof(from) || from.magic != hello_magic || from.version != hello_version) {
+        refuse(raw, refusal::malformed);
+        return;
+    }
+    if (from.target != id_) {
+        refuse(raw, refusal::not_me); // the port was another interface's before
+        return;
+    }
+    auto fresh = std::make_unique<connection>(from.id);
+    if (from.id == id_) {
+        accept(raw, *fresh);
+        loops_.push_back(std::move(fresh));
+        return;
+    }
+    connection *existing = find(from.id);
+    if (existing && existing->ours && existing->now != connection::state::waiting &&
+        id_ < from.id) {
+        refuse(raw, refusal::crossed);
+        return;
+    }
+    if (existing && (existing->now == connection::state::connecting ||
+                     existing->now == connection::state::waiting)) {
+        // Theirs replaces ours; nothing was sent on ours yet.
+        existing->endpoint.reset();
+        existing->ours = false;
+        --pending_;
+        accept(raw, *existing);
+        return;
+    }
+    if (existing) {
+        // The peer would not begin another one while it has this.
+        end(existing, UCS_ERR_CONNECTION_RESET);
+    }
+    accept(raw, *fresh);
+    connections_[from.id] = std::move(fresh);
+}
+
+void msg_iface::accept(fi_info *info, connection &c)
+{
+    c.now = connection::state::accepting;
+    c.deadline = ucs::monotonic_ns() + timeout_ns_;
+    ++pending_;
+    ucs_status_t status = ucs::guard([&] {
+        // The request's own info carries the handle, ours what we use of the core.
+        info->caps = domain.info->caps;
+        info->tx_attr->caps = domain.info->tx_attr->caps;
+        info->rx_attr->caps = domain.info->rx_attr->caps;
+        c.endpoint = make_endpoint(info, &c);
+        hello answer = about(c.id, refusal::none);
+        check(fi_accept(c.endpoint.get(), &answer, sizeof(answer)), "fi_accept");
+    });
+    if (status != UCS_OK) {
+        c.endpoint.reset();
+        c.deadline = 0; // ends at the next look
+    }
+}
+
+void msg_iface::refuse(fi_info *info, refusal why)
+{
+    hello answer = about(0, why);
+    int ret = fi_reject(pep_.get(), info->handle, &answer, sizeof(answer));
+    if (ret != 0) {
+        ucs_debug("fi_reject: %s", fi_strerror(-ret));
+    }
+}
+
+void msg_iface::on_connected(connection *c)
+{
+    if (!c || c->now == connection::state::connected) {
+        return;
+    }
+    c->now = connection::state::connected;
+    --pending_;
+    for (ep *e : c->eps) {
+        e->target = c->endpoint.get();
+        e->set_connected();
+    }
+}
+
+void msg_iface::on_eq_error()
+{
+    union {
+        fi_eq_err_entry entry;
+        char room[256];
+    } error{};
+    hello answer{};
+    error.entry.err_data = &answer;
+    error.entry.err_data_size = sizeof(answer);
+    if (fi_eq_readerr(eq_.get(), &error.entry, 0) < 0) {
+        return;
+    }
+    connection *c = of(error.entry.fid);
+    if (!c) {
+        return;
+    }
+    bool understood = error.entry.err_data_size >= sizeof(answer) && answer.magic == hello_magic;
+    ucs_debug("%s/%s: connection to %lx: %s", domain.provider.transport.c_str(),
+              domain.dev.name.c_str(), c->id, fi_strerror(std::abs(error.entry.err)));
+    on_refused(c, status_of(error.entry.err),
+               understood ? static_cast<refusal>(answer.reason) : refusal::none);
+}
+
+void msg_iface::on_refused(connection *c, ucs_status_t status, refusal why)
+{
+    if (c->now == connection::state::connecting && why == refusal::crossed) {
+        c->endpoint.reset();
+        c->now = connection::state::waiting;
+        return;
+    }
+    if (c->now != connection::state::connected && status == UCS_ERR_NOT_CONNECTED) {
+        status = UCS_ERR_UNREACHABLE; // nobody listens there, or somebody else does
+    }
+    end(c, status);
+}
+
+// The order matters: what arrived is delivered, the core endpoint is closed, which flushes what it
+// had, and only then the endpoints hear of it.
+void msg_iface::end(connection *c, ucs_status_t status)
+{
+    if (!c) {
+        return;
+    }
+    if (c->now != connection::state::connected) {
+        --pending_;
+    }
+    std::unique_ptr<connection> owned;
+    auto found = connections_.find(c->id);
+    if (found != connections_.end() && found->second.get() == c) {
+        owned = std::move(found->second);
+        connections_.erase(found);
+    } else {
+        auto same = [&](const auto &other) { return other.get() == c; };
+        auto at = std::find_if(loops_.begin(), loops_.end(), same);
+        owned = std::move(*at);
+        loops_.erase(at);
+    }
+    std::erase_if(broken_, [&](const auto &b) { return b.first == c; });
+    for (ep *e : c->eps) {
+        e->conn = nullptr;
+    }
+    drain_cq();
+    for (ep *e : c->eps) {
+        e->target = nullptr;
+        e->suspend();
+    }
+    c->endpoint.reset();
+    drain_cq();
+    while (ep *victim = c->eps.pop_front()) {
+        fail(victim, status);
+    }
+}
+
+unsigned msg_iface::fail_broken()
+{
+    unsigned count = 0;
+    while (!broken_.empty()) {
+        auto [c, status] = broken_.back();
+        broken_.pop_back();
+        end(c, status);
+        ++count;
+    }
+    return count;
+}
+
+void msg_iface::expire()
+{
+    uint64_t now = ucs::monotonic_ns();
+    for (bool again = true; again;) {
+        again = false;
+        for (auto &[id, c] : connections_) {
+            if (c->now != connection::state::connected && now > c->deadline) {
+                end(c.get(), c->deadline ? UCS_ERR_ENDPOINT_TIMEOUT : UCS_ERR_IO_ERROR);
+                again = true; // the map changed
+                break;
+            }
+        }
+    }
+}
+
+} // namespace uct::ofi
