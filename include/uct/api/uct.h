@@ -587,7 +587,7 @@ struct uct_listener_attr {
 /** How to listen, see uct_listener_create(). */
 struct uct_listener_params {
     uint64_t field_mask; /**< @ref uct_listener_params_field */
-    int backlog;         /**< requests that may wait; without it, what the system allows */
+    int backlog; /**< requests that may wait, positive; without it, what the system allows */
     uct_cm_listener_conn_request_callback_t conn_request_cb; /**< required */
     void *user_data;                                         /**< for conn_request_cb */
 };
@@ -734,8 +734,9 @@ void uct_release_component_list(uct_component_h *components);
 ucs_status_t uct_component_query(uct_component_h component, uct_component_attr_t *component_attr);
 
 /**
- * Reads the configuration of a component's domains from the environment: UCT_ variables, and if
- * env_prefix is given PREFIX_UCT_ ones before them.
+ * Reads the configuration of a component's domains: defaults, changed by variables of the
+ * environment, UCX_<COMPONENT>_<NAME>. With env_prefix, <env_prefix>_UCX_<COMPONENT>_<NAME> is
+ * looked up first.
  *
  * @param component  which
  * @param env_prefix prefix or NULL
@@ -848,7 +849,7 @@ void uct_config_release(void *config);
  * Reads one value of a configuration.
  *
  * @param config the configuration
- * @param name   without prefix
+ * @param name   as in the environment, without the prefix up to UCX_: "TCP_SEG_SIZE"
  * @param value  where to write it, zero terminated
  * @param max    bytes at value
  * @return UCS_OK, UCS_ERR_NO_ELEM (no such name)
@@ -859,7 +860,7 @@ ucs_status_t uct_config_get(void *config, const char *name, char *value, size_t 
  * Changes one value of a configuration.
  *
  * @param config the configuration
- * @param name   without prefix
+ * @param name   as in the environment, without the prefix up to UCX_: "TCP_SEG_SIZE"
  * @param value  as it would be written in the environment
  * @return UCS_OK, UCS_ERR_NO_ELEM (no such name), UCS_ERR_INVALID_PARAM (bad value)
  */
@@ -1068,7 +1069,8 @@ ucs_status_t uct_ep_connect(uct_ep_h ep, const uct_ep_connect_params_t *params);
 
 /**
  * Ends a connection made by a connection manager. The peer's @ref uct_ep_disconnect_cb_t runs; the
- * peer calls this in turn; then ours runs.
+ * peer calls this in turn; then ours runs, and the endpoint can be destroyed. (Destroyed before,
+ * its callback does not run.)
  *
  * @param ep    the endpoint
  * @param flags 0
