@@ -238,8 +238,8 @@ ucs_status_t uct_iface_open(uct_md_h md, uct_worker_h worker, const uct_iface_pa
                   params->open_mode);
         return UCS_ERR_UNSUPPORTED;
     }
-    UCS_CHECK_ARG((params->field_mask & UCT_IFACE_PARAM_FIELD_DEVICE) &&
-                      params->mode.device.tl_name && params->mode.device.dev_name,
+    // Programs set the names without UCT_IFACE_PARAM_FIELD_DEVICE: the open mode implies them.
+    UCS_CHECK_ARG(params->mode.device.tl_name && params->mode.device.dev_name,
                   "uct_iface_open: params->mode.device names must be given");
     return ucs::guard([&] {
         for (const uct_tl_resource_desc_t &r : md->tl_resources()) {

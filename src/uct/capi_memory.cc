@@ -19,7 +19,7 @@ namespace {
 
 constexpr unsigned known_reg_flags = UCT_MD_MEM_FLAG_NONBLOCK | UCT_MD_MEM_FLAG_FIXED |
                                      UCT_MD_MEM_FLAG_LOCK | UCT_MD_MEM_FLAG_HIDE_ERRORS |
-                                     UCT_MD_MEM_ACCESS_ALL;
+                                     UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_SYMMETRIC_RKEY;
 
 constexpr size_t huge_page = 2u << 20;
 
@@ -76,8 +76,10 @@ allocation try_method(uct_alloc_method_t method, const request &r)
             md->query(&attr);
             if (attr.cap.flags & UCT_MD_FLAG_ALLOC) {
                 allocation a{r.address, r.length, md, UCT_MEM_HANDLE_NULL};
-                a.memh = md->alloc(&a.length, &a.address, r.flags);
-                return a;
+                if (ucs::guard([&] { a.memh = md->alloc(&a.length, &a.address, r.flags); }) ==
+                    UCS_OK) {
+                    return a;
+                }
             }
         }
         return {};
