@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A completion queue: a ring that UCP's callbacks fill and the application empties. It grows when
+// the application reads too slowly; nothing is lost. Error entries keep their place among the
+// others: the ring holds a mark, the entry itself is in a list.
+#pragma once
+
+#include "queue.h"
+
+#include <deque>
+
+namespace ucxlike {
+
+struct domain;
+
+struct completion {
+    void *context;
+    uint64_t flags;
+    size_t length;
+    void *buffer;
+    uint64_t data;
+    uint64_t tag;
+    fi_addr_t source;
+};
+
+class cq final : public fid_cq, public waitable {
+  public:
+    static int open(fid_domain *dom, fi_cq_attr *attr, fid_cq **out, void *context);
+
+    void write(const completion &c)
+    {
+        ucs::opt_guard g(lock_);
+        if (UCS_UNLIKELY(tail_ - head_ > mask_))
+            grow();
+        ring_[tail_ & mask_] = c;
+        ++tail_;
+        notify();
+    }
+    void write_error(const completion &c, int err, int prov_errno, size_t overflow = 0,
+                     const void *err_data = nullptr, size_t err_data_size = 0);
+
+    // fi_trywait: 0 when the caller may sleep.
+    int trywait();
+    void attach() { ++users_; }
+    void detach() { --users_; }
+
+  private:
+    friend struct domain;
+    static constexpr uint64_t error_mark = 1ULL << 63;
+
+    struct error_entry {
+        fi_cq_err_entry entry;
+        fi_addr_t source;
+        std::string data;
+    };
+
+    cq(domain *dom, const fi_cq_attr &attr, void *context);
+    ~cq();
+
+    bool ready()
+    {
+        ucs::opt_guard g(lock_);
+        return head_ != tail_ || signalled_;
+    }
+    UCS_NOINLINE void grow();
+    ssize_t take(void *buf, size_t count, fi_addr_t *source);
+    ssize_t wait(void *buf, size_t count, fi_addr_t *source, const void *cond, int timeout);
+    static void throw_if_unsupported(const fi_cq_attr &attr);
+
+    static ssize_t read(fid_cq *fid, void *buf, size_t count);
+    static ssize_t readfrom(fid_cq *fid, void *buf, size_t count, fi_addr_t *source);
+    static ssize_t readerr(fid_cq *fid, fi_cq_err_entry *buf, uint64_t flags);
+    static ssize_t sread(fid_cq *fid, void *buf, size_t count, const void *cond, int timeout);
+    static ssize_t sreadfrom(fid_cq *fid, void *buf, size_t count, fi_addr_t *source,
+                             const void *cond, int timeout);
+    static int signal(fid_cq *fid);
+    static const char *strerror(fid_cq *fid, int prov_errno, const void *err_data, char *buf,
+                                size_t len);
+    static int close(fid_t f);
+    static int control(fid_t f, int command, void *arg);
+    static fi_ops fid_ops_;
+    static fi_ops_cq ops_;
+
+    domain *domain_;
+    ucs::opt_lock lock_;
+    size_t entry_size_;
+    fi_wait_obj wait_obj_;
+    bool threshold_;
+    std::atomic<bool> signalled_{false};
+    std::atomic<int> users_{0};
+    size_t head_ = 0;
+    size_t tail_ = 0;
+    size_t mask_;
+    std::vector<completion> ring_;
+    std::deque<error_entry> errors_;
+    std::string last_error_data_; // what err_data points to until the next read
+};
+
+} // namespace ucxlike

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "domain.h"
+
+#include "av.h"
+#include "cntr.h"
+#include "cq.h"
+#include "endpoint.h"
+#include "eq.h"
+#include "rma.h"
+#include "srx.h"
+
+namespace ucxlike {
+
+domain::domain(fabric *f, const fi_info &info, void *context)
+    : fid_domain(), fab(f), locked_(true), addr_format_(info.addr_format), av_type_(FI_AV_UNSPEC),
+      mr_mode_(0), atomic_lock_(true)
+{
+    fid.fclass = FI_CLASS_DOMAIN;
+    fid.context = context;
+    fid.ops = &fid_ops_;
+    ops = &ops_;
+    mr = &mr_ops_;
+    if (const fi_domain_attr *a = info.domain_attr) {
+        locked_ = a->threading != FI_THREAD_DOMAIN;
+        av_type_ = a->av_type;
+        mr_mode_ = a->mr_mode == FI_MR_BASIC ? FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY
+                   : a->mr_mode == FI_MR_SCALABLE ? 0
+                                                  : a->mr_mode;
+    }
+    fab->add_ref();
+}
+
+domain::~domain()
+{
+    fab->drop_ref();
+}
+
+int domain::open(fid_fabric *f, fi_info *info, fid_domain **out, void *context)
+{
+    PROV_CHECK_ARG(DOMAIN, info && out, "fi_domain: info and domain must not be NULL\n");
+    return guard([&] {
+        auto *fab = from_fid<fabric>(f);
+        fab->context(); // fails here rather than at the first endpoint
+        *out = new domain(fab, *info, context);
+        return 0;
+    });
+}
+
+int domain::close(fid_t f)
+{
+    domain *self = from_base<domain, fid_domain>(f);
+    if (self->refs_ > 0) {
+        PROV_WARN(DOMAIN, "fi_close: the domain has %d open objects\n", self->refs_.load());
+        return -FI_EBUSY;
+    }
+    delete self;
+    return 0;
+}
+
+// An event queue may be bound for asynchronous registrations; ours finish at once.
+int domain::bind(fid_t, fid_t other, uint64_t)
+{
+    PROV_CHECK_ARG(DOMAIN, other && other->fclass == FI_CLASS_EQ,
+                   "fi_domain_bind: fid must be an event queue\n");
+    return 0;
+}
+
+char *region::at(uint64_t address, uint64_t bytes, uint64_t want) const
+{
+    uint64_t offset = virtual_addresses ? address - reinterpret_cast<uintptr_t>(base) : address;
+    if (offset > length || bytes > length - offset || (access & want) != want)
+        return nullptr;
+    return base + offset;
+}
+
+region *domain::find_mr(uint64_t key)
+{
+    std::lock_guard g(mr_mutex_);
+    auto it = mrs_.find(key);
+    return it == mrs_.end() ? nullptr : it->second;
+}
+
+int domain::register_memory(const fi_mr_attr &attr, uint64_t flags, fid_mr **out)
+{
+    PROV_CHECK_ARG(MR, out, "fi_mr_reg: mr must not be NULL\n");
+    PROV_CHECK_ARG(MR, attr.iov_count == 1 && attr.mr_iov,
+                   "fi_mr_reg: one buffer can be registered at a time, not %zu\n", attr.iov_count);
+    PROV_CHECK_ARG(MR, !(flags & ~FI_RMA_EVENT), "fi_mr_reg: flags 0x%lx are not supported\n",
+                   flags);
+    if (attr.iface != FI_HMEM_SYSTEM)
+        return -FI_ENOSYS;
+    return guard([&] {
+        auto m = std::make_unique<region>();
+        m->fid.fclass = FI_CLASS_MR;
+        m->fid.context = attr.context;
+        m->fid.ops = &mr_fid_ops_;
+        m->dom = this;
+        m->base = static_cast<char *>(attr.mr_iov->iov_base);
+        m->length = attr.mr_iov->iov_len;
+        m->access = attr.access;
+        m->virtual_addresses = mr_mode_ & FI_MR_VIRT_ADDR;
+        if (!m->virtual_addresses)
+            m->base -= attr.offset, m->length += attr.offset;
+        m->mem_desc = m.get();
+        std::lock_guard g(mr_mutex_);
+        if (mr_mode_ & FI_MR_PROV_KEY) {
+            while (mrs_.count(next_key_))
+                ++next_key_;
+            m->key = next_key_++;
+        } else {
+            m->key = attr.requested_key;
+            if (mrs_.count(m->key)) {
+                PROV_INFO(MR, "fi_mr_reg: key 0x%lx is in use\n", m->key);
+                return -FI_ENOKEY;
+            }
+        }
+        mrs_[m->key] = m.get();
+        add_ref();
+        *out = m.release();
+        return 0;
+    });
+}
+
+int domain::close_mr(fid_t f)
+{
+    auto *m = from_base<region, fid_mr>(f);
+    {
+        std::lock_guard g(m->dom->mr_mutex_);
+        m->dom->mrs_.erase(m->key);
+    }
+    m->dom->drop_ref();
+    delete m;
+    return 0;
+}
+
+// What fi_mr_bind accepts changes nothing: regions are not tied to endpoints.
+static int bind_mr(fid_t, fid_t other, uint64_t)
+{
+    return other && (other->fclass == FI_CLASS_EP || other->fclass == FI_CLASS_CNTR) ? 0
+                                                                                     : -FI_EINVAL;
+}
+
+static int control_mr(fid_t, int command, void *)
+{
+    return command == FI_ENABLE || command == FI_REFRESH ? 0 : -FI_ENOSYS;
+}
+
+static int reg(fid_t f, const void *buf, size_t len, uint64_t access, uint64_t offset, uint64_t key,
+               uint64_t flags, fid_mr **out, void *context)
+{
+    iovec iov = {const_cast<void *>(buf), len};
+    fi_mr_attr attr = {};
+    attr.mr_iov = &iov;
+    attr.iov_count = 1;
+    attr.access = access;
+    attr.offset = offset;
+    attr.requested_key = key;
+    attr.context = context;
+    return from_base<domain, fid_domain>(f)->register_memory(attr, flags, out);
+}
+
+static int regv(fid_t f, const iovec *iov, size_t count, uint64_t access, uint64_t offset,
+                uint64_t key, uint64_t flags, fid_mr **out, void *context)
+{
+    fi_mr_attr attr = {};
+    attr.mr_iov = iov;
+    attr.iov_count = count;
+    attr.access = access;
+    attr.offset = offset;
+    attr.requested_key = key;
+    attr.context = context;
+    return from_base<domain, fid_domain>(f)->register_memory(attr, flags, out);
+}
+
+static int regattr(fid_t f, const fi_mr_attr *attr, uint64_t flags, fid_mr **out)
+{
+    PROV_CHECK_ARG(MR, attr, "fi_mr_regattr: attr must not be NULL\n");
+    return from_base<domain, fid_domain>(f)->register_memory(*attr, flags, out);
+}
+
+fi_ops domain::fid_ops_ = {
+    .size = sizeof(fi_ops),
+    .close = close,
+    .bind = bind,
+    .control = no_op,
+    .ops_open = no_op,
+    .tostr = no_op,
+    .ops_set = no_op,
+};
+
+fi_ops_domain domain::ops_ = {
+    .size = sizeof(fi_ops_domain),
+    .av_open = av::open,
+    .cq_open = cq::open,
+    .endpoint = endpoint::open,
+    .scalable_ep = no_op,
+    .cntr_open = cntr::open,
+    .poll_open = no_op,
+    .stx_ctx = no_op,
+    .srx_ctx = srx::open,
+    .query_atomic = query_atomic,
+    .query_collective = no_op,
+    .endpoint2 = [](fid_domain *d, fi_info *info, fid_ep **out, uint64_t flags, void *context)
+        -> int { return flags ? -FI_ENOSYS : endpoint::open(d, info, out, context); },
+};
+
+fi_ops_mr domain::mr_ops_ = {
+    .size = sizeof(fi_ops_mr),
+    .reg = reg,
+    .regv = regv,
+    .regattr = regattr,
+};
+
+fi_ops domain::mr_fid_ops_ = {
+    .size = sizeof(fi_ops),
+    .close = close_mr,
+    .bind = bind_mr,
+    .control = control_mr,
+    .ops_open = no_op,
+    .tostr = no_op,
+    .ops_set = no_op,
+};
+
+} // namespace ucxlike

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A domain: attributes its objects agree on, and the memory regions that peers may touch.
+#pragma once
+
+#include "fabric.h"
+
+#include <unordered_map>
+
+namespace ucxlike {
+
+struct domain;
+class eq;
+
+struct region final : fid_mr {
+    domain *dom;
+    char *base; // of what the key shows
+    size_t length;
+    uint64_t access;
+    bool virtual_addresses;
+
+    // Where a peer's access lands, nullptr if it is not allowed.
+    char *at(uint64_t address, uint64_t bytes, uint64_t want) const;
+};
+
+struct domain final : fid_domain {
+    fabric *fab;
+
+    static int open(fid_fabric *fab, fi_info *info, fid_domain **out, void *context);
+
+    void add_ref() { ++refs_; }
+    void drop_ref() { --refs_; }
+    bool locked() const { return locked_; }
+    uint32_t api_version() const { return fab->api_version; }
+    uint32_t addr_format() const { return addr_format_; }
+    fi_av_type av_type() const { return av_type_; }
+    ucs::opt_lock &atomic_lock() { return atomic_lock_; }
+
+    region *find_mr(uint64_t key);
+    int register_memory(const fi_mr_attr &attr, uint64_t flags, fid_mr **out);
+
+  private:
+    domain(fabric *fab, const fi_info &info, void *context);
+    ~domain();
+
+    static int close(fid_t f);
+    static int bind(fid_t f, fid_t other, uint64_t flags);
+    static int close_mr(fid_t f);
+    static fi_ops fid_ops_;
+    static fi_ops_domain ops_;
+    static fi_ops_mr mr_ops_;
+    static fi_ops mr_fid_ops_;
+
+    std::atomic<int> refs_{0};
+    bool locked_;
+    uint32_t addr_format_;
+    fi_av_type av_type_;
+    int mr_mode_;
+    ucs::opt_lock atomic_lock_;
+    std::mutex mr_mutex_;
+    uint64_t next_key_ = 1;
+    std::unordered_map<uint64_t, region *> mrs_;
+};
+
+} // namespace ucxlike

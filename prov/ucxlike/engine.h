@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// An engine is one UCP worker and everything that lives on it: its UCP endpoints (links), the ids
+// that incoming messages carry, the pools of operations. An RDM endpoint has an engine of its own;
+// all MSG and passive endpoints of a fabric share one, because a connection request can only be
+// turned into an endpoint where it arrived. Whoever reads a queue progresses the engines behind it.
+#pragma once
+
+#include "address.h"
+#include "prov.h"
+#include "wire.h"
+
+#include "ucs/mpool.h"
+
+#include <unordered_map>
+#include <vector>
+
+namespace ucxlike {
+
+class endpoint;
+class engine;
+struct conn;
+struct rx_op;
+struct tx_op;
+struct msg_in;
+
+// 32-bit ids for the wire: 20 bits of slot, 12 bits of generation; 0 is never given out.
+template <class T>
+class id_map {
+  public:
+    uint32_t add(T *object)
+    {
+        uint32_t i;
+        if (!free_.empty()) {
+            i = free_.back();
+            free_.pop_back();
+        } else {
+            if (slots_.size() >= (1u << 20))
+                throw failure{FI_ENOSPC};
+            i = static_cast<uint32_t>(slots_.size());
+            slots_.push_back({nullptr, 1u << 20});
+        }
+        slots_[i].object = object;
+        return slots_[i].generation | i;
+    }
+
+    T *find(uint32_t id) const
+    {
+        uint32_t i = id & 0xfffff;
+        if (UCS_UNLIKELY(i >= slots_.size() || slots_[i].generation != (id & ~0xfffffu)))
+            return nullptr;
+        return slots_[i].object;
+    }
+
+    void erase(uint32_t id)
+    {
+        if (!find(id))
+            return;
+        slot &s = slots_[id & 0xfffff];
+        s.object = nullptr;
+        s.generation += 1u << 20;
+        if (s.generation == 0)
+            s.generation = 1u << 20;
+        free_.push_back(id & 0xfffff);
+    }
+
+  private:
+    struct slot {
+        T *object;
+        uint32_t generation;
+    };
+    std::vector<slot> slots_;
+    std::vector<uint32_t> free_;
+};
+
+// One UCP endpoint. It outlives its owner until UCP has closed it.
+struct link {
+    engine *eng;
+    ucp_ep_h ep = nullptr;
+    conn *owner = nullptr;
+    ucs_status_t status = UCS_OK;
+    bool failed = false;
+    bool closing = false;
+    uint64_t accepted_at = 0; // when a peer connected that has not said who it is; else 0
+    ucs::list_node node;      // of the engine's failed links
+};
+
+// A remote party as messages see it: an RDM peer or one MSG connection.
+struct conn {
+    engine *eng;
+    endpoint *owner = nullptr; // whose receives its messages match
+    link *tx = nullptr;
+    uint32_t tx_id = 0; // our id at the remote side, carried by every message; 0: not known yet
+    uint32_t rx_id = 0; // the id it uses towards us
+    fi_addr_t addr = FI_ADDR_NOTAVAIL;
+    size_t outstanding = 0; // operations that have not completed
+
+    explicit conn(engine *e) : eng(e) {}
+    virtual ~conn() = default;
+    // The link has failed and is about to be closed.
+    virtual void link_failed(link *l) = 0;
+    // A message of am_control; `reply` is the link it came by, if that is known.
+    virtual void control(const wire::message &m, const void *data, size_t length, link *reply) = 0;
+    // The last outstanding operation has completed.
+    virtual void drained() {}
+};
+
+class engine {
+  public:
+    // What happens to connections that arrive at a listener of this engine.
+    struct acceptor {
+        virtual void connected(ucp_conn_request_h request) = 0;
+        // A hello came by this link: whose is it?
+        virtual conn *identify(link *l, const wire::message &m) = 0;
+
+      protected:
+        ~acceptor() = default;
+    };
+
+    engine(ucp_context_h context, bool locked);
+    ~engine();
+    engine(const engine &) = delete;
+    engine &operator=(const engine &) = delete;
+
+    unsigned progress()
+    {
+        ucs::opt_guard g(lock);
+        unsigned n = ucp_worker_progress(worker);
+        if (UCS_UNLIKELY(!failed_.empty()))
+            handle_failures();
+        return n;
+    }
+    // Progresses until `done` or the time is over.
+    template <class F>
+    bool progress_until(F &&done, int milliseconds);
+
+    // True: nothing is pending and efd will become readable when something is.
+    bool arm();
+    int efd() const { return efd_; }
+    // Makes efd readable, from any thread.
+    void wake() { ucp_worker_signal(worker); }
+
+    link *connect(const address &to, const address *from, conn *owner); // throws failure
+    link *accept(ucp_conn_request_h request, conn *owner);              // nullptr: it is gone
+    void close(link *l, bool force);
+    // As if UCP had reported an error of this link.
+    void fail(link *l, ucs_status_t status) { on_error(l, l->ep, status); }
+    link *find(ucp_ep_h ep) const;
+    size_t closing() const { return closing_; }
+
+    ucp_listener_h listen(const address &at, acceptor *a, address *actual); // throws failure
+
+    // A small message of our own: take an operation, build its header, send it with a copy of the
+    // payload. Nobody waits for it.
+    tx_op *begin_own();
+    void send_own(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,
+                  unsigned am = wire::am_control);
+    // The same without words in the header.
+    void send_control(link *l, uint32_t id, uint16_t kind, const void *payload = nullptr,
+                      size_t length = 0);
+
+    ucp_worker_h worker = nullptr;
+    ucs::opt_lock lock;
+    acceptor *identifier = nullptr; // asked about messages of unknown links
+    id_map<conn> ids;
+    id_map<tx_op> acks; // operations that wait for a word of the peer
+    ucs::mpool<tx_op> tx_ops;
+    ucs::mpool<rx_op> rx_ops;
+    ucs::mpool<msg_in> msgs;
+    uint64_t dropped = 0; // messages that were not ours or came too late
+
+  private:
+    using failed_list = ucs::list<link, &link::node>;
+
+    link *add(const ucp_ep_params_t &params, conn *owner, ucs_status_t *status);
+    void handle_failures();
+    void forget(link *l);
+    conn *sender(const wire::message &m, const ucp_am_recv_param_t *param, link **reply);
+
+    static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status);
+    static void on_closed(void *request, ucs_status_t status, void *arg);
+    static ucs_status_t on_msg(void *arg, const void *header, size_t header_length, void *data,
+                               size_t length, const ucp_am_recv_param_t *param);
+    static ucs_status_t on_tagged(void *arg, const void *header, size_t header_length, void *data,
+                                  size_t length, const ucp_am_recv_param_t *param);
+    static ucs_status_t on_control(void *arg, const void *header, size_t header_length, void *data,
+                                   size_t length, const ucp_am_recv_param_t *param);
+    static ucs_status_t on_rma(void *arg, const void *header, size_t header_length, void *data,
+                               size_t length, const ucp_am_recv_param_t *param);
+
+    int efd_ = -1;
+    size_t closing_ = 0;
+    failed_list failed_;
+    std::unordered_map<ucp_ep_h, link *> links_;
+};
+
+uint64_t now_ms();
+
+template <class F>
+bool engine::progress_until(F &&done, int milliseconds)
+{
+    uint64_t end = now_ms() + milliseconds;
+    for (unsigned i = 0; !done(); ++i) {
+        progress();
+        if ((i & 15) == 15 && now_ms() > end)
+            return done();
+    }
+    return true;
+}
+
+} // namespace ucxlike

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "msg.h"
+
+#include "cq.h"
+#include "eq.h"
+#include "info.h"
+#include "pep.h"
+#include "rx.h"
+#include "srx.h"
+#include "tx.h"
+
+#include "ucs/sys.h"
+
+namespace ucxlike {
+
+msg_conn::msg_conn(engine *e) : conn(e)
+{
+    rx_id = eng->ids.add(this);
+    handle.fclass = FI_CLASS_CONNREQ;
+    handle.context = this;
+}
+
+msg_conn::~msg_conn()
+{
+    eng->ids.erase(rx_id);
+}
+
+// ---- handshake ----
+
+int msg_conn::connect(const address &to, const address *from, const void *param, size_t length)
+{
+    peer_name = to;
+    pending = eng->connect(to, from, this);
+    now = state::connecting;
+    tx_op *op = eng->begin_own();
+    wire::builder b(op->header);
+    address none;
+    none.in4.sin_family = AF_INET;
+    b.say_hello(wire::make_hello(from ? *from : none, 0, rx_id));
+    eng->send_own(pending, op, b.finish(0, wire::connect), param, length);
+    return 0;
+}
+
+int msg_conn::accept(const void *param, size_t length)
+{
+    if (now == state::dead || now == state::closing) {
+        // The client has gone in the meantime.
+        now = state::accepting;
+        end(FI_ECONNABORTED, nullptr, 0);
+        return 0;
+    }
+    if (now != state::requested)
+        return -FI_EOPBADSTATE;
+    now = state::accepting;
+    listener = nullptr;
+    tx_op *op = eng->begin_own();
+    wire::builder b(op->header);
+    b.tag(rx_id);
+    eng->send_own(pending, op, b.finish(pending_id, wire::accept), param, length);
+    return 0;
+}
+
+void msg_conn::reject(const void *param, size_t length)
+{
+    if (now == state::requested && pending) {
+        tx_op *op = eng->begin_own();
+        wire::builder b(op->header);
+        eng->send_own(pending, op, b.finish(pending_id, wire::reject), param, length);
+    }
+    now = state::dead;
+    close_link(false);
+}
+
+void msg_conn::control(const wire::message &m, const void *data, size_t length, link *reply)
+{
+    switch (m.kind) {
+    case wire::connect: {
+        if (now != state::arriving || !m.hello || reply != pending)
+            return;
+        wire::hello h;
+        memcpy(&h, m.hello, sizeof(h));
+        pending_id = h.id;
+        now = state::requested;
+        if (listener)
+            listener->requested(this, data, length);
+        return;
+    }
+    case wire::accept:
+        if (now != state::connecting)
+            return;
+        pending_id = static_cast<uint32_t>(m.tag);
+        eng->send_control(pending, pending_id, wire::confirm);
+        established(data, length);
+        return;
+    case wire::confirm:
+        if (now == state::accepting)
+            established(nullptr, 0);
+        return;
+    case wire::reject:
+        if (now != state::connecting)
+            return;
+        end(FI_ECONNREFUSED, data, length);
+        return;
+    case wire::shutdown:
+        if (now == state::connected)
+            end(0, nullptr, 0);
+        else if (now == state::accepting)
+            end(FI_ECONNABORTED, nullptr, 0);
+        else if (now == state::requested)
+            close_link(true), now = state::dead;
+        return;
+    default:
+        return;
+    }
+}
+
+void msg_conn::established(const void *data, size_t length)
+{
+    now = state::connected;
+    tx = pending;
+    tx_id = pending_id;
+    ucp_ep_attr_t attr = {};
+    attr.field_mask = UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR;
+    if (ucp_ep_query(tx->ep, &attr) == UCS_OK)
+        if (address a = address::from(&attr.local_sockaddr, sizeof(attr.local_sockaddr));
+            !a.empty())
+            local_name = a;
+    if (!owner || !owner->events)
+        return;
+    eq::event e;
+    e.type = FI_CONNECTED;
+    e.fid = &owner->fid;
+    e.cm = true;
+    e.bytes.assign(static_cast<const char *>(data), length);
+    owner->events->write(std::move(e));
+}
+
+// ---- the end ----
+
+void msg_conn::close_link(bool force)
+{
+    link *l = pending;
+    pending = nullptr;
+    tx = nullptr;
+    if (l && !l->failed && !l->closing)
+        eng->close(l, force);
+    else if (l)
+        l->owner = nullptr;
+}
+
+// Leads to the last event: everything posted is completed first.
+void msg_conn::end(int error, const void *data, size_t length)
+{
+    last_error = error;
+    last_data.assign(static_cast<const char *>(data), length);
+    now = state::closing;
+    if (owner) {
+        owner->flush_outstanding(this, error ? error : FI_ECANCELED);
+        if (owner->rx && !static_cast<msg_endpoint *>(owner)->has_shared_rx())
+            owner->rx->flush(FI_ECANCELED);
+    }
+    close_link(outstanding > 0);
+    if (outstanding == 0)
+        write_last_event();
+}
+
+void msg_conn::write_last_event()
+{
+    now = state::dead;
+    if (!owner || !owner->events)
+        return;
+    eq::event e;
+    e.fid = &owner->fid;
+    if (last_error) {
+        e.error = last_error;
+        e.prov_errno = last_error;
+        e.context = owner->fid.context;
+        e.bytes = last_data;
+    } else {
+        e.type = FI_SHUTDOWN;
+        e.cm = true;
+    }
+    owner->events->write(std::move(e));
+}
+
+void msg_conn::drained()
+{
+    if (detached)
+        delete this;
+    else if (now == state::closing)
+        write_last_event();
+}
+
+void msg_conn::link_failed(link *l)
+{
+    if (l != pending)
+        return;
+    ucs_status_t why = l->status;
+    pending = nullptr;
+    tx = nullptr;
+    switch (now) {
+    case state::connecting:
+        end(why == UCS_ERR_CONNECTION_RESET ? FI_ECONNREFUSED : errno_of(why), nullptr, 0);
+        break;
+    case state::arriving:
+        now = state::dead;
+        release();
+        break;
+    case state::requested:
+        now = state::dead;
+        if (listener)
+            listener->withdrawn(this);
+        break;
+    case state::accepting:
+        end(FI_ECONNABORTED, nullptr, 0);
+        break;
+    case state::connected:
+        end(0, nullptr, 0);
+        break;
+    case state::idle:
+    case state::closing:
+    case state::dead:
+        break;
+    }
+}
+
+void msg_conn::shutdown()
+{
+    if (pending && (now == state::connected || now == state::accepting)) {
+        eng->send_control(pending, pending_id, wire::shutdown);
+        end(0, nullptr, 0);
+    } else if (now == state::connecting) {
+        end(FI_ECANCELED, nullptr, 0);
+    }
+}
+
+void msg_conn::release()
+{
+    if (pending && (now == state::connected || now == state::accepting))
+        eng->send_control(pending, pending_id, wire::shutdown);
+    if (listener)
+        listener->forget(this);
+    listener = nullptr;
+    owner = nullptr;
+    now = state::dead;
+    detached = true;
+    close_link(outstanding > 0);
+    if (outstanding == 0)
+        delete this;
+}
+
+// ---- the endpoint ----
+
+msg_endpoint::msg_endpoint(domain *d, const fi_info &info, void *context)
+    : endpoint(d, info, context, false), conn_(nullptr),
+      name_(address::from(info.src_addr, info.src_addrlen)),
+      dest_(address::from(info.dest_addr, info.dest_addrlen)), addr_format_(info.addr_format)
+{
+    cm = &cm_ops_;
+    eng = d->fab->cm_engine();
+    ucs::opt_guard g(eng->lock);
+    if (info.handle && info.handle->fclass == FI_CLASS_CONNREQ) {
+        conn_ = msg_conn::of_handle(info.handle);
+        if (conn_->owner) {
+            PROV_WARN(EP_CTRL, "fi_endpoint: info->handle is in use by another endpoint\n");
+            throw failure{FI_EINVAL};
+        }
+        if (conn_->listener)
+            conn_->listener->forget(conn_);
+        conn_->listener = nullptr;
+        name_ = conn_->local_name;
+        dest_ = conn_->peer_name;
+    } else {
+        if (info.handle && info.handle->fclass == FI_CLASS_PEP)
+            name_ = from_base<pep, fid_pep>(info.handle)->hand_over();
+        conn_ = new msg_conn(eng);
+    }
+    conn_->owner = this;
+    single_ = conn_;
+}
+
+msg_endpoint::~msg_endpoint()
+{
+    ucs::opt_guard g(eng->lock);
+    eq *q = events;
+    detach_queues();
+    if (q)
+        q->purge(&fid);
+    while (tx_op *op = outstanding.pop_front())
+        op->owner = nullptr;
+    if (rx)
+        rx->purge(conn_);
+    own_rx_.reset();
+    conn_->release();
+}
+
+void msg_endpoint::detach()
+{
+    if (!inflight)
+        return;
+    // Give what is on its way a moment, then take the link away under it.
+    eng->progress_until([this] { return inflight == 0; }, 20);
+    ucs::opt_guard g(eng->lock);
+    if (inflight && conn_->now == msg_conn::state::connected)
+        conn_->shutdown();
+    eng->progress_until([this] { return inflight == 0; }, param_int("close_timeout", 500));
+}
+
+int msg_endpoint::enable()
+{
+    if (!events) {
+        PROV_WARN(EP_CTRL, "fi_enable: a MSG endpoint needs an event queue\n");
+        return -FI_ENOEQ;
+    }
+    if (!tx_cq && !rx_cq && !send_cntr && !recv_cntr && !read_cntr && !write_cntr) {
+        PROV_WARN(EP_CTRL, "fi_enable: no completion queue is bound\n");
+        return -FI_ENOCQ;
+    }
+    if (shared_rx_) {
+        rx = shared_rx_->queue();
+    } else {
+        own_rx_ = std::make_unique<rx_queue>(eng, 4);
+        rx = own_rx_.get();
+    }
+    return 0;
+}
+
+conn *msg_endpoint::route_slow(fi_addr_t, int *error)
+{
+    *error = -FI_ENOTCONN;
+    return nullptr;
+}
+
+int msg_endpoint::connect(fid_ep *f, const void *addr, const void *param, size_t length)
+{
+    msg_endpoint *self = from(f);
+    PROV_CHECK_ARG(EP_CTRL, param || !length, "fi_connect: param must not be NULL\n");
+    address to = addr ? address::from(addr, sizeof(sockaddr_in6)) : self->dest_;
+    PROV_CHECK_ARG(EP_CTRL, !to.empty(), "fi_connect: addr is not a socket address\n");
+    if (!self->enabled) {
+        int error = fi_enable(f);
+        if (error)
+            return error;
+    }
+    ucs::opt_guard g(self->eng->lock);
+    if (self->conn_->now != msg_conn::state::idle) {
+        PROV_WARN(EP_CTRL, "fi_connect: the endpoint has been connected before\n");
+        return -FI_EISCONN;
+    }
+    return guard([&] {
+        bool bound = !self->name_.empty() && self->name_.port() != 0;
+        self->dest_ = to;
+        return self->conn_->connect(to, bound ? &self->name_ : nullptr, param, length);
+    });
+}
+
+int msg_endpoint::accept(fid_ep *f, const void *param, size_t length)
+{
+    msg_endpoint *self = from(f);
+    PROV_CHECK_ARG(EP_CTRL, param || !length, "fi_accept: param must not be NULL\n");
+    if (!self->enabled) {
+        int error = fi_enable(f);
+        if (error)
+            return error;
+    }
+    ucs::opt_guard g(self->eng->lock);
+    return guard([&] { return self->conn_->accept(param, length); });
+}
+
+int msg_endpoint::shutdown(fid_ep *f, uint64_t flags)
+{
+    msg_endpoint *self = from(f);
+    PROV_CHECK_ARG(EP_CTRL, flags == 0, "fi_shutdown: flags must be 0\n");
+    ucs::opt_guard g(self->eng->lock);
+    return guard([&] {
+        if (self->conn_->now == msg_conn::state::idle)
+            return -FI_ENOTCONN;
+        self->conn_->shutdown();
+        return 0;
+    });
+}
+
+int msg_endpoint::setname(fid_t f, void *addr, size_t length)
+{
+    msg_endpoint *self = from(reinterpret_cast<fid_ep *>(f));
+    address a = address::from(addr, length);
+    PROV_CHECK_ARG(EP_CTRL, !a.empty(), "fi_setname: addr is not a socket address\n");
+    if (self->conn_->now != msg_conn::state::idle)
+        return -FI_EOPBADSTATE;
+    self->name_ = a;
+    return 0;
+}
+
+int msg_endpoint::getname(fid_t f, void *addr, size_t *length)
+{
+    msg_endpoint *self = from(reinterpret_cast<fid_ep *>(f));
+    PROV_CHECK_ARG(EP_CTRL, length, "fi_getname: addrlen must not be NULL\n");
+    ucs::opt_guard g(self->eng->lock);
+    address a = self->name_;
+    if (!self->conn_->local_name.empty() && a.port() == 0)
+        a = self->conn_->local_name;
+    if (a.empty())
+        a.in4.sin_family = AF_INET;
+    return copy_address(a, addr, length, true);
+}
+
+int msg_endpoint::getpeer(fid_ep *f, void *addr, size_t *length)
+{
+    msg_endpoint *self = from(f);
+    PROV_CHECK_ARG(EP_CTRL, length, "fi_getpeer: addrlen must not be NULL\n");
+    ucs::opt_guard g(self->eng->lock);
+    if (self->conn_->peer_name.empty())
+        return -FI_ENOTCONN;
+    return copy_address(self->conn_->peer_name, addr, length, true);
+}
+
+fi_ops_cm msg_endpoint::cm_ops_ = {
+    .size = sizeof(fi_ops_cm),
+    .setname = setname,
+    .getname = getname,
+    .getpeer = getpeer,
+    .connect = connect,
+    .listen = no_op,
+    .accept = accept,
+    .reject = no_op,
+    .shutdown = shutdown,
+    .join = no_op,
+};
+
+} // namespace ucxlike

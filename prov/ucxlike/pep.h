@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A passive endpoint: a UCP listener. Every connection that arrives is accepted at once, because
+// the caller's data comes as its first message; FI_CONNREQ is written when that is here.
+#pragma once
+
+#include "msg.h"
+
+namespace ucxlike {
+
+class pep final : public fid_pep, public engine::acceptor {
+  public:
+    static int open(fid_fabric *fab, fi_info *info, fid_pep **out, void *context);
+
+    void connected(ucp_conn_request_h request) override;
+    conn *identify(link *, const wire::message &) override { return nullptr; }
+
+    void requested(msg_conn *c, const void *data, size_t length);
+    void withdrawn(msg_conn *c); // the client has gone before anybody answered
+    void forget(msg_conn *c);    // it has an endpoint now, or is gone
+    // The address, for an active endpoint that takes this one's place.
+    address hand_over();
+
+  private:
+    pep(fabric *fab, const fi_info &info, void *context);
+    ~pep();
+    int assign(address at);
+
+    static int close(fid_t f);
+    static int bind(fid_t f, fid_t other, uint64_t flags);
+    static int control(fid_t f, int command, void *arg);
+    static int setname(fid_t f, void *addr, size_t length);
+    static int getname(fid_t f, void *addr, size_t *length);
+    static int listen(fid_pep *f);
+    static int reject(fid_pep *f, fid_t handle, const void *param, size_t length);
+    static int getopt(fid_t f, int level, int name, void *value, size_t *length);
+    static fi_ops fid_ops_;
+    static fi_ops_ep ep_ops_;
+    static fi_ops_cm cm_ops_;
+
+    fabric *fabric_;
+    engine *eng_;
+    eq *events_ = nullptr;
+    fi_info *info_;
+    address name_;
+    int holder_ = -1; // a socket that keeps the port until fi_listen
+    int backlog_ = 128;
+    ucp_listener_h listener_ = nullptr;
+    std::vector<msg_conn *> conns_;
+};
+
+} // namespace ucxlike

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rdm.h"
+
+#include "av.h"
+#include "eq.h"
+#include "info.h"
+#include "rx.h"
+#include "tx.h"
+
+#include "ucs/sys.h"
+
+#include <algorithm>
+
+namespace ucxlike {
+
+// ---- peers ----
+
+peer::peer(rdm_endpoint *ep) : conn(ep->eng)
+{
+    owner = ep;
+    rx_id = eng->ids.add(this);
+}
+
+void peer::link_failed(link *l)
+{
+    if (welcomed == l)
+        welcomed = nullptr;
+    if (tx != l)
+        return;
+    tx = nullptr;
+    tx_id = 0;
+    owner->flush_outstanding(this, FI_ECONNRESET);
+}
+
+void peer::control(const wire::message &m, const void *, size_t, link *)
+{
+    if (m.kind != wire::welcome || !m.hello || !owner)
+        return;
+    wire::hello h;
+    memcpy(&h, m.hello, sizeof(h));
+    incarnation = h.incarnation;
+    tx_id = static_cast<uint32_t>(m.tag);
+    static_cast<rdm_endpoint *>(owner)->alias(this, wire::name_of(h));
+}
+
+// ---- the endpoint ----
+
+rdm_endpoint::rdm_endpoint(domain *d, const fi_info &info, void *context)
+    : endpoint(d, info, context, true), name_(address::from(info.src_addr, info.src_addrlen)),
+      incarnation_(ucs::random_u64())
+{
+    if (name_.empty())
+        name_ = default_source(d->addr_format() == FI_SOCKADDR_IN6 ? AF_INET6 : AF_INET);
+    cm = &cm_ops_;
+    engine_ = std::make_unique<engine>(d->fab->context(), d->locked());
+    eng = engine_.get();
+    eng->identifier = this;
+}
+
+rdm_endpoint::~rdm_endpoint()
+{
+    detach_queues();
+    eng->identifier = nullptr;
+    if (listener_)
+        ucp_listener_destroy(listener_);
+    flush_outstanding(nullptr, FI_ECANCELED);
+    while (tx_op *op = outstanding.pop_front())
+        op->owner = nullptr;
+    own_rx_.reset();
+    for (auto &p : peers_) {
+        p->tx = nullptr;
+        p->owner = nullptr;
+    }
+    engine_.reset(); // before the peers, which its last operations still name
+}
+
+void rdm_endpoint::detach()
+{
+    if (av_)
+        av_->detach(this);
+    // What was sent should arrive, also when the process ends after this call.
+    if (enabled && inflight)
+        eng->progress_until([this] { return inflight == 0; }, param_int("close_timeout", 500));
+}
+
+int rdm_endpoint::bind_av(av *a)
+{
+    PROV_CHECK_ARG(EP_CTRL, !av_, "fi_ep_bind: an address vector is bound already\n");
+    av_ = a;
+    for (fi_addr_t i = 0; i < a->size(); ++i) {
+        address at = a->at(i);
+        if (!at.empty())
+            address_inserted(at, i);
+    }
+    av_->attach(this);
+    return 0;
+}
+
+int rdm_endpoint::enable()
+{
+    if (!av_) {
+        PROV_WARN(EP_CTRL, "fi_enable: an RDM endpoint needs an address vector\n");
+        return -FI_ENOAV;
+    }
+    if (!tx_cq && !rx_cq && !send_cntr && !recv_cntr && !read_cntr && !write_cntr) {
+        PROV_WARN(EP_CTRL, "fi_enable: no completion queue is bound\n");
+        return -FI_ENOCQ;
+    }
+    ucs::opt_guard g(eng->lock);
+    address at = name_;
+    if (is_any(at)) {
+        // A name must be one that a peer can connect to.
+        address concrete = default_source(at.sa.sa_family);
+        concrete.set_port(at.port());
+        at = concrete;
+    }
+    address actual;
+    listener_ = eng->listen(at, this, &actual);
+    at.set_port(actual.port());
+    name_ = at;
+    own_rx_ = std::make_unique<rx_queue>(eng, 10);
+    rx = own_rx_.get();
+    return 0;
+}
+
+wire::hello rdm_endpoint::hello_for(const conn *to)
+{
+    return wire::make_hello(name_, incarnation_, to->rx_id);
+}
+
+peer *rdm_endpoint::peer_named(const address &name)
+{
+    auto it = names_.find(name);
+    if (it != names_.end())
+        return it->second;
+    peers_.push_back(std::make_unique<peer>(this));
+    peer *p = peers_.back().get();
+    p->name = name;
+    auto [from, to] = index_.equal_range(name);
+    for (; from != to; ++from)
+        p->addr = std::min(p->addr, from->second);
+    names_[name] = p;
+    return p;
+}
+
+// A peer answers to the name under which we reached it and to the one it calls itself.
+void rdm_endpoint::alias(peer *p, const address &name)
+{
+    names_.emplace(name, p);
+}
+
+peer *rdm_endpoint::peer_at(fi_addr_t index)
+{
+    if (index >= table_.size() || table_[index].empty())
+        return nullptr;
+    peer *p = peer_named(table_[index]);
+    if (routes_.size() < table_.size())
+        routes_.resize(table_.size());
+    routes_[index] = p;
+    return p;
+}
+
+conn *rdm_endpoint::route_slow(fi_addr_t dest, int *error)
+{
+    *error = -FI_EINVAL;
+    if (!enabled) {
+        *error = -FI_EOPBADSTATE;
+        return nullptr;
+    }
+    peer *p = nullptr;
+    int failed = guard([&] {
+        p = peer_at(dest);
+        if (!p)
+            return 0;
+        if (!p->tx) {
+            p->tx = eng->connect(p->name, nullptr, p);
+            p->tx_id = 0;
+        }
+        return 0;
+    });
+    if (failed) {
+        *error = failed;
+        return nullptr;
+    }
+    if (!p)
+        PROV_WARN(EP_DATA, "dest_addr 0x%lx is not in the address vector\n", dest);
+    return p;
+}
+
+const conn *rdm_endpoint::source_slow(fi_addr_t addr)
+{
+    peer *p = nullptr;
+    guard([&] {
+        p = peer_at(addr);
+        return 0;
+    });
+    return p;
+}
+
+void rdm_endpoint::address_inserted(const address &a, fi_addr_t index)
+{
+    ucs::opt_guard g(eng->lock);
+    if (table_.size() <= index)
+        table_.resize(index + 1);
+    table_[index] = a;
+    index_.emplace(a, index);
+    if (index < routes_.size())
+        routes_[index] = nullptr;
+    auto it = names_.find(a);
+    if (it != names_.end())
+        it->second->addr = std::min(it->second->addr, index);
+}
+
+// The connection stays: the peer may still send, or be inserted again.
+void rdm_endpoint::address_removed(const address &a, fi_addr_t index)
+{
+    ucs::opt_guard g(eng->lock);
+    table_[index] = address();
+    if (index < routes_.size())
+        routes_[index] = nullptr;
+    fi_addr_t left = FI_ADDR_NOTAVAIL;
+    auto [from, to] = index_.equal_range(a);
+    for (auto it = from; it != to;) {
+        if (it->second == index) {
+            it = index_.erase(it);
+        } else {
+            left = std::min(left, it->second);
+            ++it;
+        }
+    }
+    auto it = names_.find(a);
+    if (it != names_.end())
+        it->second->addr = left;
+}
+
+// ---- connections that come in ----
+
+void rdm_endpoint::connected(ucp_conn_request_h request)
+{
+    eng->accept(request, nullptr);
+}
+
+conn *rdm_endpoint::identify(link *l, const wire::message &m)
+{
+    wire::hello h;
+    memcpy(&h, m.hello, sizeof(h));
+    peer *p = nullptr;
+    guard([&] {
+        p = peer_named(wire::name_of(h));
+        if (p->incarnation && p->incarnation != h.incarnation) {
+            // It has died and come back: what led to its former life leads nowhere.
+            if (p->tx && p->tx != l) {
+                link *old = p->tx;
+                p->link_failed(old);
+                eng->fail(old, UCS_ERR_CONNECTION_RESET);
+            }
+            eng->ids.erase(p->rx_id);
+            p->rx_id = eng->ids.add(p);
+            p->welcomed = nullptr;
+            p->tx_id = 0;
+        }
+        p->incarnation = h.incarnation;
+        l->owner = p;
+        l->accepted_at = 0;
+        if (!p->tx)
+            p->tx = l;
+        if (h.id && !p->tx_id)
+            p->tx_id = h.id;
+        if (p->welcomed != l) {
+            p->welcomed = l;
+            tx_op *op = eng->begin_own();
+            wire::builder b(op->header);
+            b.tag(p->rx_id);
+            b.say_hello(hello_for(p));
+            eng->send_own(l, op, b.finish(h.id, wire::welcome), nullptr, 0);
+        }
+        return 0;
+    });
+    return p;
+}
+
+// ---- names ----
+
+int rdm_endpoint::getname(fid_t f, void *addr, size_t *length)
+{
+    auto *self = static_cast<rdm_endpoint *>(from_base<endpoint, fid_ep>(f));
+    PROV_CHECK_ARG(EP_CTRL, length, "fi_getname: addrlen must not be NULL\n");
+    return copy_address(self->name_, addr, length, true);
+}
+
+int rdm_endpoint::setname(fid_t f, void *addr, size_t length)
+{
+    auto *self = static_cast<rdm_endpoint *>(from_base<endpoint, fid_ep>(f));
+    address a = address::from(addr, length);
+    PROV_CHECK_ARG(EP_CTRL, !a.empty(), "fi_setname: addr is not a socket address\n");
+    if (self->enabled)
+        return -FI_EOPBADSTATE;
+    self->name_ = a;
+    return 0;
+}
+
+fi_ops_cm rdm_endpoint::cm_ops_ = {
+    .size = sizeof(fi_ops_cm),
+    .setname = setname,
+    .getname = getname,
+    .getpeer = no_op,
+    .connect = no_op,
+    .listen = no_op,
+    .accept = no_op,
+    .reject = no_op,
+    .shutdown = no_op,
+    .join = no_op,
+};
+
+} // namespace ucxlike

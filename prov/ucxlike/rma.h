@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Remote memory access and atomics, by messages: the target's progress moves the data to or from
+// the region that the key names, checks bounds and rights, and answers.
+#pragma once
+
+#include "endpoint.h"
+
+namespace ucxlike {
+
+ucs_status_t rma_arrived(conn *from, const wire::message &m, void *data, size_t length,
+                         const ucp_am_recv_param_t *param);
+int query_atomic(fid_domain *dom, fi_datatype type, fi_op op, fi_atomic_attr *attr, uint64_t flags);
+
+} // namespace ucxlike

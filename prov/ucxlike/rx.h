@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The receiving half of an endpoint, or of several (shared receive context): receives that wait
+// for messages and messages that wait for receives. Runs under the engine's lock.
+#pragma once
+
+#include "endpoint.h"
+
+namespace ucxlike {
+
+struct recv_call {
+    const iovec *iov;
+    size_t count;
+    uint64_t tag;
+    uint64_t ignore;
+    const conn *source;
+    void *context;
+    uint64_t flags; // FI_COMPLETION, FI_MULTI_RECV, FI_PEEK, FI_CLAIM, FI_DISCARD
+};
+
+class rx_queue {
+  public:
+    rx_queue(engine *eng, unsigned hash_bits) : eng_(eng), tagged_(hash_bits) {}
+    ~rx_queue();
+
+    ssize_t post(endpoint *ep, const recv_call &c, size_t min_multi_recv);
+    ssize_t post_tagged(endpoint *ep, const recv_call &c);
+    // FI_PEEK, FI_CLAIM and FI_DISCARD of tagged receives.
+    ssize_t peek(endpoint *ep, const recv_call &c);
+    bool cancel(void *context);
+    // Completes every posted receive with an error.
+    void flush(int error);
+    // Forgets messages of a conn that goes away.
+    void purge(conn *from);
+
+    ucs_status_t message_arrived(conn *from, const wire::message &m, void *data, size_t length,
+                                 const ucp_am_recv_param_t *param);
+    ucs_status_t tagged_arrived(conn *from, const wire::message &m, void *data, size_t length,
+                                const ucp_am_recv_param_t *param);
+
+    engine *eng() const { return eng_; }
+
+  private:
+    using recv_list = ucs::list<rx_op, &rx_op::node>;
+    using msg_list = ucs::list<msg_in, &msg_in::node>;
+
+    rx_op *make(endpoint *ep, const recv_call &c);
+    rx_op *slice(rx_op *multi, size_t length);
+    void retire(rx_op *multi);
+    ucs_status_t deliver(rx_op *r, conn *from, const wire::message &m, void *data, size_t length,
+                         bool rendezvous);
+    void take(rx_op *r, msg_in *u);
+    ucs_status_t keep(msg_in *u, conn *from, const wire::message &m, void *data, size_t length,
+                      const ucp_am_recv_param_t *param);
+    void drop(msg_in *u);
+    void finish(rx_op *r, size_t length, int error);
+    bool fetch(rx_op *r, void *descriptor);
+    static void on_fetched(void *request, ucs_status_t status, size_t length, void *arg);
+    void fail(rx_op *r, int error);
+
+    engine *eng_;
+    recv_list recvs_;
+    recv_list active_;
+    msg_list msgs_;
+    tag_matcher tagged_;
+    std::unordered_map<void *, msg_in *> claimed_;
+};
+
+} // namespace ucxlike

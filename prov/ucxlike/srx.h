@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A shared receive context: one queue of receives for several MSG endpoints of a domain.
+#pragma once
+
+#include "rx.h"
+
+namespace ucxlike {
+
+class srx final : public fid_ep {
+  public:
+    static int open(fid_domain *dom, fi_rx_attr *attr, fid_ep **out, void *context);
+
+    rx_queue *queue() { return &queue_; }
+    void attach() { ++users_; }
+    void detach() { --users_; }
+
+  private:
+    srx(domain *dom, void *context);
+    ~srx();
+
+    static int close(fid_t f);
+    static int control(fid_t f, int command, void *arg);
+    static int bind(fid_t f, fid_t other, uint64_t flags);
+    static ssize_t cancel(fid_t f, void *context);
+    static fi_ops fid_ops_;
+    static fi_ops_ep ep_ops_;
+
+    domain *domain_;
+    std::atomic<int> users_{0};
+    rx_queue queue_;
+};
+
+extern fi_ops_cm no_cm_ops;
+
+} // namespace ucxlike

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Functions for slots of the ops tables that an object does not serve. libfabric's inline calls
+// test no pointer, so every slot needs one: `no_op` converts to a function of any signature that
+// returns -FI_ENOSYS (0 where the result is unsigned or a pointer).
+#pragma once
+
+#include <rdma/fi_errno.h>
+#include <type_traits>
+
+namespace ucxlike {
+
+struct no_op_t {
+    template <class R, class... A>
+    using function = R (*)(A...);
+
+    template <class R, class... A>
+    constexpr operator function<R, A...>() const
+    {
+        return [](A...) -> R {
+            if constexpr (std::is_pointer_v<R>)
+                return nullptr;
+            else if constexpr (std::is_unsigned_v<R>)
+                return 0;
+            else
+                return -FI_ENOSYS;
+        };
+    }
+};
+
+inline constexpr no_op_t no_op = {};
+
+} // namespace ucxlike

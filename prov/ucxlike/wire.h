@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the provider puts on the wire: headers of UCP active messages, little-endian. Every message
+// starts with the id that its receiver gave to the sender; an RDM sender that has not been given
+// one yet uses 0 and appends a hello, which says who it is.
+//
+//   0        4       5       6       8
+//   +--------+-------+-------+-------+----------- - - -
+//   | id     | flags | hello | kind  | optional words, in the order of the flags, then the hello
+//   +--------+-------+-------+-------+----------- - - -
+//
+// One parser (parse) reads all of them; a length that does not fit what the flags announce drops
+// the message.
+#pragma once
+
+#include "address.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace ucxlike::wire {
+
+constexpr uint8_t version = 1;
+
+// UCP active-message ids.
+enum am : unsigned { am_msg = 0, am_tagged = 1, am_control = 2, am_rma = 3, am_last };
+
+enum flag : uint8_t {
+    has_tag = 1 << 0,
+    has_data = 1 << 1, // remote CQ data
+    has_ack = 1 << 2,  // the receiver acknowledges the delivery with this word
+    has_rma = 1 << 3,  // three words: address, key, length
+    is_multicast = 1 << 4,
+};
+
+enum kind : uint16_t {
+    none = 0,
+    // am_control
+    welcome,  // to a hello: word = the id to use from now on; a hello follows
+    acked,    // word = the has_ack word of the message; data = 0 or the error at the receiver
+    connect,  // payload = user's data; hello: name and id of the caller
+    accept,   // payload = user's data; word = the id to use
+    reject,   // payload = user's data
+    confirm,  // the accept arrived
+    shutdown, // nothing follows
+    // am_rma
+    write,
+    read,      // ack word names the request
+    read_data, // word = the request's ack word
+    atomic,
+    atomic_result,
+};
+
+struct header {
+    uint32_t id;
+    uint8_t flags;
+    uint8_t hello_length;
+    uint16_t kind;
+};
+static_assert(sizeof(header) == 8);
+
+// Who sends: its name, which start of it, and the id under which it knows the receiver.
+struct hello {
+    uint8_t version;
+    uint8_t family; // 4 or 6
+    uint16_t port;  // network order
+    uint32_t id;    // for messages to the sender; 0: not given
+    uint64_t incarnation;
+    uint8_t address[16];
+};
+static_assert(sizeof(hello) == 32);
+
+struct rma {
+    uint64_t address;
+    uint64_t key;
+    uint64_t length;
+};
+
+constexpr size_t max_header = sizeof(header) + 3 * sizeof(uint64_t) + sizeof(rma) + sizeof(hello);
+
+struct message {
+    uint32_t id = 0;
+    uint8_t flags = 0;
+    uint16_t kind = 0;
+    uint64_t tag = 0;
+    uint64_t data = 0;
+    uint64_t ack = 0;
+    struct rma rma = {};
+    const uint8_t *hello = nullptr; // unaligned
+};
+
+inline hello make_hello(const address &name, uint64_t incarnation, uint32_t id)
+{
+    hello h = {};
+    h.version = version;
+    h.port = name.sa.sa_family == AF_INET ? name.in4.sin_port : name.in6.sin6_port;
+    h.family = name.sa.sa_family == AF_INET ? 4 : 6;
+    h.id = id;
+    h.incarnation = incarnation;
+    if (h.family == 4)
+        memcpy(h.address, &name.in4.sin_addr, 4);
+    else
+        memcpy(h.address, &name.in6.sin6_addr, 16);
+    return h;
+}
+
+inline address name_of(const hello &h)
+{
+    address a;
+    if (h.family == 4) {
+        a.in4.sin_family = AF_INET;
+        a.in4.sin_port = h.port;
+        memcpy(&a.in4.sin_addr, h.address, 4);
+    } else {
+        a.in6.sin6_family = AF_INET6;
+        a.in6.sin6_port = h.port;
+        memcpy(&a.in6.sin6_addr, h.address, 16);
+    }
+    return a;
+}
+
+// Appends to a header under construction.
+class builder {
+  public:
+    explicit builder(uint8_t *to) : start_(to), at_(to + sizeof(header)) {}
+
+    void tag(uint64_t v) { word(has_tag, v); }
+    void data(uint64_t v) { word(has_data, v); }
+    void ack(uint64_t v) { word(has_ack, v); }
+    void rma(const wire::rma &r)
+    {
+        flags_ |= has_rma;
+        memcpy(at_, &r, sizeof(r));
+        at_ += sizeof(r);
+    }
+    void say_hello(const hello &h)
+    {
+        hello_ = sizeof(h);
+        memcpy(at_, &h, sizeof(h));
+        at_ += sizeof(h);
+    }
+    void flag(uint8_t f) { flags_ |= f; }
+    size_t finish(uint32_t id, uint16_t kind)
+    {
+        header h = {id, flags_, hello_, kind};
+        memcpy(start_, &h, sizeof(h));
+        return static_cast<size_t>(at_ - start_);
+    }
+
+  private:
+    void word(uint8_t f, uint64_t v)
+    {
+        flags_ |= f;
+        memcpy(at_, &v, sizeof(v));
+        at_ += sizeof(v);
+    }
+
+    uint8_t *start_;
+    uint8_t *at_;
+    uint8_t flags_ = 0;
+    uint8_t hello_ = 0;
+};
+
+// False when the bytes are not a message of ours.
+inline bool parse(const void *bytes, size_t length, message &m)
+{
+    if (length < sizeof(header))
+        return false;
+    header h;
+    memcpy(&h, bytes, sizeof(h));
+    m.id = h.id;
+    m.flags = h.flags;
+    m.kind = h.kind;
+    size_t want = sizeof(h) + sizeof(uint64_t) * __builtin_popcount(h.flags & 7) +
+                  (h.flags & has_rma ? sizeof(rma) : 0) + h.hello_length;
+    if (length != want)
+        return false;
+    const uint8_t *at = static_cast<const uint8_t *>(bytes) + sizeof(h);
+    auto take = [&](void *to, size_t n) {
+        memcpy(to, at, n);
+        at += n;
+    };
+    if (h.flags & has_tag)
+        take(&m.tag, 8);
+    if (h.flags & has_data)
+        take(&m.data, 8);
+    if (h.flags & has_ack)
+        take(&m.ack, 8);
+    if (h.flags & has_rma)
+        take(&m.rma, sizeof(m.rma));
+    if (h.hello_length) {
+        if (h.hello_length != sizeof(wire::hello) || at[0] != version || (at[1] != 4 && at[1] != 6))
+            return false;
+        m.hello = at;
+    }
+    return true;
+}
+
+} // namespace ucxlike::wire
