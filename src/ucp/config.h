@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The variables of UCP, read once by ucp_config_read() into a plain struct.
+// The variables of UCP, read once by ucp_config_read() into a plain struct, and what the caller
+// changed with ucp_config_modify() but belongs to a transport, which is passed on when it is
+// opened.
 #pragma once
+
+#include "ucs/config.h"
+
+#include <ucp/api/ucp.h>
 
 #include <cstddef>
 #include <string>
@@ -10,25 +16,35 @@
 
 namespace ucp {
 
-constexpr size_t SIZE_INF = SIZE_MAX;      // "inf"
-constexpr size_t SIZE_AUTO = SIZE_MAX - 1; // "auto"
+constexpr size_t SIZE_INF = ucs::config::memunits_inf;
+constexpr size_t SIZE_AUTO = ucs::config::memunits_auto;
 
 struct config {
-    std::vector<std::string> tls = {"all"};
-    std::vector<std::string> net_devices = {"all"};
-    size_t rndv_thresh = SIZE_AUTO;
-    size_t zcopy_thresh = SIZE_AUTO;
-    size_t bcopy_thresh = SIZE_AUTO;
-    unsigned rndv_scheme = 0; // enum rndv_scheme
-    unsigned max_rndv_rails = 2;
-    unsigned max_eager_lanes = 1;
-    unsigned listener_backlog = 1024;
-    bool cm_reuseaddr = false;
-    double keepalive_interval = 20;
-    bool proto_info = false;
-    bool address_debug_info = false;
+    std::vector<std::string> tls;
+    std::vector<std::string> net_devices;
+    size_t rndv_thresh;
+    size_t zcopy_thresh;
+    size_t bcopy_thresh;
+    std::string rndv_scheme;
+    unsigned max_rndv_rails;
+    unsigned max_eager_lanes;
+    unsigned max_rma_rails;
+    unsigned listener_backlog;
+    bool cm_reuseaddr;
+    double keepalive_interval;
+    bool proto_info;
+    bool unified_mode;
+    std::string address_version;
 };
 
-enum rndv_scheme : unsigned { RNDV_AUTO, RNDV_GET_ZCOPY, RNDV_PUT_ZCOPY, RNDV_AM };
+extern const ucs::config::table config_table;
 
 } // namespace ucp
+
+struct ucp_config {
+    explicit ucp_config(const char *env_prefix);
+
+    ucp::config values = {};
+    std::string env_prefix;                                     // "MPI" or ""
+    std::vector<std::pair<std::string, std::string>> overrides; // names that UCP does not know
+};

@@ -40,15 +40,18 @@ struct tl_resource {
 } // namespace ucp
 
 struct ucp_context {
-    ucp_context(unsigned api_major, unsigned api_minor, const ucp_params_t *params,
-                const ucp_config_t *config);
+    ucp_context(const ucp_params_t *params, const ucp_config_t *config);
     ~ucp_context();
     ucp_context(const ucp_context &) = delete;
     ucp_context &operator=(const ucp_context &) = delete;
 
     bool has_feature(uint64_t bits) const noexcept { return (features & bits) != 0; }
 
+    // Whether workers open this resource unasked.
+    bool default_open(const ucp::tl_resource &rsc) const noexcept;
+
     ucp::config config;
+    std::vector<std::pair<std::string, std::string>> overrides; // for the transports
     std::string env_prefix;
     std::string name;
     uint64_t features = 0;
@@ -71,4 +74,7 @@ struct ucp_context {
     ucs::opt_lock lock;
     std::atomic<unsigned> worker_count{0};
     std::atomic<void *> memory{nullptr};
+
+  private:
+    void release() noexcept;
 };

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The table of UCP's variables and the ucp_config_* calls.
+#include "ucp/config.h"
+
+#include "ucs/check.h"
+#include "ucs/error.h"
+
+#include <algorithm>
+
+namespace ucp {
+
+namespace {
+
+using namespace ucs::config;
+
+constexpr field fields[] = {
+    {"TLS", "all",
+     "Transports to use, in any order: all, self, shm, tcp, verbs, or names that ucxlike_info "
+     "prints. "
+     "sm, posix and sysv mean shm; ib, rc, ud and dc mean verbs. A leading ^ on the first name "
+     "takes the listed ones away from all.",
+     offsetof(config, tls), &string_list_},
+    {"NET_DEVICES", "all", "Network devices to use, by the names that ucxlike_info prints.",
+     offsetof(config, net_devices), &string_list_},
+    {"RNDV_THRESH", "auto", "Message size from which the rendezvous protocol is used.",
+     offsetof(config, rndv_thresh), &size_},
+    {"ZCOPY_THRESH", "auto", "Message size from which eager messages are sent without a copy.",
+     offsetof(config, zcopy_thresh), &size_},
+    {"BCOPY_THRESH", "auto", "Message size from which eager messages go through a pool buffer.",
+     offsetof(config, bcopy_thresh), &size_},
+    {"RNDV_SCHEME", "auto",
+     "How rendezvous moves the data: auto, get_zcopy (receiver reads), put_zcopy (sender writes), "
+     "am (active messages).",
+     offsetof(config, rndv_scheme), &string_},
+    {"MAX_RNDV_RAILS", "2", "Devices that one large message may be spread over.",
+     offsetof(config, max_rndv_rails), &uint_},
+    {"MAX_EAGER_RAILS", "1", "Devices that eager messages may be spread over.",
+     offsetof(config, max_eager_lanes), &uint_},
+    {"MAX_RMA_RAILS", "1", "Devices that one put or get may be spread over.",
+     offsetof(config, max_rma_rails), &uint_},
+    {"LISTENER_BACKLOG", "1024", "Connection requests that may wait at a listener.",
+     offsetof(config, listener_backlog), &uint_},
+    {"CM_REUSEADDR", "n", "Listen on a port whose last user has just gone.",
+     offsetof(config, cm_reuseaddr), &bool_},
+    {"KEEPALIVE_INTERVAL", "20s",
+     "How often peers of endpoints with error handling are checked when nothing else shows that "
+     "they live.",
+     offsetof(config, keepalive_interval), &time_},
+    {"PROTO_INFO", "n", "Print the protocols of every endpoint when its lanes are chosen.",
+     offsetof(config, proto_info), &bool_},
+    {"UNIFIED_MODE", "n", "Accepted for compatibility; has no effect.",
+     offsetof(config, unified_mode), &bool_},
+    {"ADDRESS_VERSION", "v1", "Accepted for compatibility; has no effect.",
+     offsetof(config, address_version), &string_},
+};
+
+} // namespace
+
+const table config_table = {"UCP context", "", fields};
+
+} // namespace ucp
+
+ucp_config::ucp_config(const char *prefix) : env_prefix(prefix ? prefix : "")
+{
+    ucs::config::fill(ucp::config_table, &values, prefix && *prefix ? prefix : nullptr);
+}
+
+extern "C" {
+
+ucs_status_t ucp_config_read(const char *env_prefix, const char *filename, ucp_config_t **config_p)
+{
+    UCS_CHECK_ARG(config_p != nullptr, "ucp_config_read: config_p must not be NULL");
+    UCS_CHECK_ARG(filename == nullptr,
+                  "ucp_config_read: filename must be NULL, reading a given file is not supported");
+    return ucs::guard([&] { *config_p = new ucp_config(env_prefix); });
+}
+
+void ucp_config_release(ucp_config_t *config)
+{
+    delete config;
+}
+
+ucs_status_t ucp_config_modify(ucp_config_t *config, const char *name, const char *value)
+{
+    UCS_CHECK_ARG(config != nullptr, "ucp_config_modify: config must not be NULL");
+    UCS_CHECK_ARG(name != nullptr, "ucp_config_modify: name must not be NULL");
+    UCS_CHECK_ARG(value != nullptr, "ucp_config_modify: value must not be NULL");
+    return ucs::guard([&]() -> ucs_status_t {
+        ucs_status_t status = ucs::config::set(ucp::config_table, &config->values, name, value);
+        if (status == UCS_ERR_NO_ELEM) {
+            // A name of a transport, or one that we do not have: the transports decide.
+            config->overrides.emplace_back(name, value);
+            return UCS_OK;
+        }
+        if (status != UCS_OK) {
+            ucs_error("ucp_config_modify: value '%s' of %s is not valid", value, name);
+        }
+        return status;
+    });
+}
+
+void ucp_config_print(const ucp_config_t *config, FILE *stream, const char *title,
+                      ucs_config_print_flags_t print_flags)
+{
+    if (!config || !stream) {
+        ucs_error("ucp_config_print: config and stream must not be NULL");
+        return;
+    }
+    ucs::guard([&] {
+        if ((print_flags & UCS_CONFIG_PRINT_HEADER) && title) {
+            fprintf(stream, "#\n# %s\n#\n\n", title);
+        }
+        if (print_flags & (UCS_CONFIG_PRINT_CONFIG | UCS_CONFIG_PRINT_DOC)) {
+            unsigned flags =
+                print_flags & UCS_CONFIG_PRINT_DOC ? unsigned(ucs::config::print_doc) : 0u;
+            const char *prefix = config->env_prefix.empty() ? nullptr : config->env_prefix.c_str();
+            ucs::config::print(ucp::config_table, &config->values, prefix, flags, stream);
+        }
+    });
+}
+
+} // extern "C"
