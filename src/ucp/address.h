@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The worker address: what a peer needs to reach this worker, in one blob that says its own length
+// and checks itself. Addresses arrive without a length and from anywhere, so unpacking trusts
+// nothing: it reads the fixed head, and beyond it only what the head's verified length covers.
+//
+//    0        2   3     4        6        8              12             16
+//   +--------+---+-----+--------+--------+--------------+--------------+
+//   | magic  |ver|flags| length |  zero  | check(head)  | check(body)  |   head, little-endian
+//   +--------+---+-----+--------+--------+--------------+--------------+
+//   | uuid u64 | incarnation u32 | name: u8 + bytes |                      body
+//   | host: boot u64, pid_ns u64, pid u32 |      when flags has HOST
+//   | count u8 | count times: u8 + tl name, u8 md, u8 + device address, u8 + iface address |
+#pragma once
+
+#include <ucs/type/status.h>
+#include <uct/api/uct.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+struct ucp_worker;
+
+namespace ucp {
+
+struct address_resource {
+    std::string tl_name;
+    uint8_t md_index;
+    std::vector<uint8_t> device_addr;
+    std::vector<uint8_t> iface_addr;
+};
+
+struct unpacked_address {
+    uint64_t uuid = 0;
+    uint32_t incarnation = 0;
+    bool has_host = false;
+    uint64_t boot = 0;
+    uint64_t pid_ns = 0;
+    uint32_t pid = 0;
+    std::string name;
+    std::vector<address_resource> resources;
+};
+
+constexpr size_t ADDRESS_HEAD = 16;
+constexpr size_t ADDRESS_MAX = 4096;
+
+std::vector<uint8_t> pack_address(const ucp_worker &worker, bool net_only);
+
+// The whole length, from the head alone; 0 when it is damaged.
+size_t address_length(const void *blob) noexcept;
+
+// UCS_ERR_INVALID_ADDR unless every byte is as it was packed. `limit`: how many bytes there are,
+// when that is known.
+ucs_status_t unpack_address(const void *blob, size_t limit, unpacked_address *out);
+
+} // namespace ucp
