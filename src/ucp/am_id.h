@@ -6,6 +6,7 @@
 
 #include <uct/api/uct.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace ucp {
@@ -42,5 +43,7 @@ struct am_handler_entry {
     uct_am_callback_t fn;
     const char *name;
 };
+extern const am_handler_entry am_handlers[];
+extern const size_t am_handler_count;
 
 } // namespace ucp

@@ -17,6 +17,7 @@
 #include <uct/api/uct.h>
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -57,17 +58,16 @@ struct event {
         disconnected, // either: the peer disconnected or died
         failed,       // a lane or the peer's process failed (status)
     };
-    kind what;
+    kind what = kind::failed;
     ucs_status_t status = UCS_OK;
     uint64_t ep_id = 0;
     ucp_conn_request *request = nullptr;
     std::vector<uint8_t> data;
 };
 
-struct wakeup;   // wakeup.h
-struct cm;       // cm.h: the worker's connection managers
-struct matcher;  // wireup.h: pairs endpoints with those of the peers
-struct flush_op; // flush.h
+struct wakeup;  // wakeup.h
+struct cm;      // cm.h: the worker's connection managers
+struct matcher; // wireup.h: pairs endpoints with those of the peers
 
 } // namespace ucp
 
@@ -82,13 +82,14 @@ struct ucp_worker {
     {
         unsigned count = uct_worker_progress(uct);
         if (UCS_UNLIKELY(has_events.load(std::memory_order_relaxed))) {
-            count += progress_slow();
+            count += progress_slow(count);
         }
         return count;
     }
 
     // Any thread: append an event, wake the worker.
     void post_event(ucp::event &&ev) noexcept;
+    void wake() noexcept;
     // Ask for a call of progress_slow() in the next round (owner thread).
     void schedule() noexcept { has_events.store(true, std::memory_order_release); }
 
@@ -106,29 +107,30 @@ struct ucp_worker {
     std::unique_ptr<ucp::worker_proto> proto;
 
     uint64_t uuid = 0;
+    uint32_t incarnation = 0;
     uint64_t client_id = 0;
     void *user_data = nullptr;
     unsigned flags = 0;
     std::string name;
     ucs::ptr_map<ucp_ep> ep_ids;
     std::vector<std::unique_ptr<ucp::iface>> ifaces;
-    std::vector<std::string> user_address_copies;
-
     std::unique_ptr<ucp::wakeup> wakeup; // null without UCP_FEATURE_WAKEUP
     std::unique_ptr<ucp::cm> cm;         // null until a client or listener needs it
     std::unique_ptr<ucp::matcher> matcher;
-    uct_component_h cm_component = nullptr;
 
     std::mutex event_mutex; // guards `events` alone
-    std::vector<ucp::event> events;
+    std::deque<ucp::event> events;
     std::vector<ucp_ep *> deferred; // endpoints with work for progress_slow()
+    std::vector<uint64_t> grace;    // whose peer disconnected without a close notice so far
     std::vector<std::unique_ptr<ucp_ep>> graveyard;
     std::vector<ucp_listener *> listeners;
     ucs::list<ucp_request, &ucp_request::node> flushes; // worker flushes in flight
     uint64_t stale_messages = 0; // that named an endpoint or request which is gone
 
   private:
-    UCS_NOINLINE unsigned progress_slow() noexcept;
+    UCS_NOINLINE unsigned progress_slow(unsigned transport_count) noexcept;
+    unsigned progress_grace(unsigned transport_count) noexcept;
+    unsigned run_events() noexcept;
     unsigned run_event(ucp::event &ev) noexcept;
     void open_ifaces();
     void close() noexcept;
