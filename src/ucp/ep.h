@@ -36,7 +36,7 @@ struct lane {
 
 // Limits of the am lane, and the sizes from which the next protocol is better.
 struct ep_limits {
-    size_t max_short = 0;
+    size_t max_short = 0; // payload, behind the eight bytes of header
     size_t max_bcopy = 0;
     size_t max_zcopy = 0;
     size_t max_hdr = 0; // header of a zcopy

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Choice of lanes: every pair of an interface of ours and a resource of the peer that reach each
+// other is a candidate. The best carries the active messages; the best of those that can put and
+// get carries RMA; further devices of the same kind share large messages.
+#include "ucp/wireup.h"
+
+#include "ucs/log.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ucp {
+
+namespace {
+
+struct candidate {
+    iface *local;
+    const address_resource *remote;
+    tl_class cls;
+    double bandwidth;
+    size_t order; // of our resource: locality was decided when the context sorted them
+};
+
+std::vector<candidate> candidates_of(const ucp_worker &worker, const unpacked_address &peer)
+{
+    std::vector<candidate> found;
+    for (const auto &local : worker.ifaces) {
+        const tl_resource &rsc = worker.context->resources[local->resource];
+        for (const address_resource &remote : peer.resources) {
+            if (remote.tl_name != rsc.desc.tl_name ||
+                remote.device_addr.size() != local->device_addr.size() ||
+                remote.iface_addr.size() != local->iface_addr.size()) {
+                continue;
+            }
+            if (uct_iface_is_reachable(
+                    local->uct,
+                    reinterpret_cast<const uct_device_addr_t *>(remote.device_addr.data()),
+                    reinterpret_cast<const uct_iface_addr_t *>(remote.iface_addr.data()))) {
+                double bandwidth = local->attr.bandwidth.dedicated + local->attr.bandwidth.shared;
+                found.push_back({local.get(), &remote, rsc.cls, bandwidth, local->resource});
+            }
+        }
+    }
+    std::stable_sort(found.begin(), found.end(), [](const candidate &a, const candidate &b) {
+        return a.cls != b.cls ? a.cls > b.cls : a.order < b.order;
+    });
+    return found;
+}
+
+ucs_status_t add_lane(ucp_ep *ep, const candidate &c)
+{
+    uct_ep_params_t params = {};
+    params.field_mask =
+        UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR | UCT_EP_PARAM_FIELD_IFACE_ADDR;
+    params.iface = c.local->uct;
+    params.dev_addr = reinterpret_cast<const uct_device_addr_t *>(c.remote->device_addr.data());
+    params.iface_addr = reinterpret_cast<const uct_iface_addr_t *>(c.remote->iface_addr.data());
+    uct_ep_h handle = nullptr;
+    ucs_status_t status = uct_ep_create(&params, &handle);
+    if (status != UCS_OK) {
+        const auto &desc = ep->worker->context->resources[c.local->resource].desc;
+        ucs_debug("ep %p: no lane over %s/%s: %s", static_cast<void *>(ep), desc.tl_name,
+                  desc.dev_name, ucs_status_string(status));
+        return status;
+    }
+    lane &l = ep->lanes[ep->lane_count++];
+    l.ep = handle;
+    l.attr = &c.local->attr;
+    l.iface = c.local;
+    l.md_index = ep->worker->context->resources[c.local->resource].md_index;
+    l.dst_md_index = c.remote->md_index;
+    return UCS_OK;
+}
+
+bool can_rma(const uct_iface_attr_t &attr)
+{
+    return (attr.cap.flags & (UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_PUT_ZCOPY)) &&
+           (attr.cap.flags & (UCT_IFACE_FLAG_GET_BCOPY | UCT_IFACE_FLAG_GET_ZCOPY));
+}
+
+constexpr size_t SHORT_HEADER = sizeof(uint64_t); // that uct_ep_am_short() carries
+
+void set_limits(ucp_ep *ep)
+{
+    const uct_iface_attr_t &attr = *ep->am_lane().attr;
+    const config &config = ep->worker->context->config;
+    bool zcopy = attr.cap.flags & UCT_IFACE_FLAG_AM_ZCOPY;
+    bool shared =
+        ep->worker->context->resources[ep->am_lane().iface->resource].cls >= tl_class::shm;
+    ep->limits.max_short =
+        attr.cap.flags & UCT_IFACE_FLAG_AM_SHORT && attr.cap.am.max_short > SHORT_HEADER
+            ? attr.cap.am.max_short - SHORT_HEADER
+            : 0;
+    ep->limits.max_bcopy = attr.cap.am.max_bcopy;
+    ep->limits.max_zcopy = zcopy ? attr.cap.am.max_zcopy : 0;
+    ep->limits.max_hdr = zcopy ? attr.cap.am.max_hdr : 0;
+    ep->limits.max_iov = zcopy ? attr.cap.am.max_iov : 0;
+    ep->limits.rndv_thresh =
+        config.rndv_thresh == SIZE_AUTO ? (shared ? 16384 : 65536) : config.rndv_thresh;
+    ep->limits.zcopy_thresh = config.zcopy_thresh == SIZE_AUTO ? 16384 : config.zcopy_thresh;
+}
+
+bool uses(const ucp_ep *ep, const candidate &c)
+{
+    for (unsigned i = 0; i < ep->lane_count; ++i) {
+        if (ep->lanes[i].iface == c.local) {
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace
+
+ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer)
+{
+    std::vector<candidate> found = candidates_of(*ep->worker, peer);
+    size_t am = 0;
+    while (am < found.size() && add_lane(ep, found[am]) != UCS_OK) {
+        ++am;
+    }
+    if (am == found.size()) {
+        return UCS_ERR_UNREACHABLE;
+    }
+    ep->am_lane_index = 0;
+    ep->am_ep = ep->lanes[0].ep;
+    ep->rma_lane = 0;
+    unsigned rails = std::max(1u, ep->worker->context->config.max_rndv_rails);
+    for (size_t i = am + 1; i < found.size() && ep->lane_count < MAX_LANES; ++i) {
+        bool rma = can_rma(found[i].local->attr) && !can_rma(*ep->lanes[ep->rma_lane].attr);
+        bool rail =
+            found[i].cls == found[am].cls && found[i].cls < tl_class::shm && ep->lane_count < rails;
+        if ((rma || rail) && !uses(ep, found[i]) && add_lane(ep, found[i]) == UCS_OK && rma) {
+            ep->rma_lane = static_cast<uint8_t>(ep->lane_count - 1);
+        }
+    }
+    set_limits(ep);
+    return UCS_OK;
+}
+
+} // namespace ucp
