@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The connection manager's side of endpoints: private data, callbacks, events.
+#include "ucp/cm.h"
+
+#include "ucp/ep_control.h"
+#include "ucp/listener.h"
+#include "ucp/wireup.h"
+#include "ucs/error.h"
+#include "ucs/sys.h"
+
+#include <cstring>
+
+namespace ucp {
+
+namespace {
+
+constexpr uint8_t WIRE_VERSION = 1;
+constexpr uint8_t HAS_CLIENT_ID = 1;
+constexpr uint64_t GRACE_NS = 50'000'000;
+
+struct client_head {
+    uint8_t version;
+    uint8_t err_mode;
+    uint8_t flags;
+    uint8_t zero;
+    uint32_t address_length;
+    uint64_t client_id;
+    uint64_t ep_id;
+};
+static_assert(sizeof(client_head) == 24);
+
+struct server_head {
+    uint8_t version;
+    uint8_t status;
+    uint16_t zero;
+    uint32_t address_length;
+    uint64_t ep_id;
+};
+static_assert(sizeof(server_head) == 16);
+
+template <class H>
+std::vector<uint8_t> hello(ucp_ep *ep, H head, size_t max)
+{
+    std::vector<uint8_t> address = pack_address(*ep->worker, false);
+    if (sizeof(head) + address.size() > max) {
+        address = pack_address(*ep->worker, true);
+    }
+    if (sizeof(head) + address.size() > max) {
+        throw ucs::error(UCS_ERR_EXCEEDS_LIMIT,
+                         "the worker's address of %zu bytes does not fit the %zu bytes that the "
+                         "connection manager carries",
+                         address.size(), max);
+    }
+    head.address_length = static_cast<uint32_t>(address.size());
+    std::vector<uint8_t> out(sizeof(head) + address.size());
+    memcpy(out.data(), &head, sizeof(head));
+    memcpy(out.data() + sizeof(head), address.data(), address.size());
+    return out;
+}
+
+// Callbacks of the connection manager's thread. The endpoint outlives its uct endpoint, whose
+// destruction waits for a running callback.
+ssize_t pack_hello(void *arg, const uct_cm_ep_priv_data_pack_args_t *, void *dest)
+{
+    const auto &data = static_cast<ucp_ep *>(arg)->control->private_data;
+    memcpy(dest, data.data(), data.size());
+    return static_cast<ssize_t>(data.size());
+}
+
+void client_cb(uct_ep_h, void *arg, const uct_cm_ep_client_connect_args_t *args)
+{
+    auto *ep = static_cast<ucp_ep *>(arg);
+    event ev{event::kind::connected, UCS_OK, ep->local_id};
+    if (args->field_mask & UCT_CM_EP_CLIENT_CONNECT_ARGS_FIELD_STATUS) {
+        ev.status = args->status;
+    }
+    if ((args->field_mask & UCT_CM_EP_CLIENT_CONNECT_ARGS_FIELD_REMOTE_DATA) && args->remote_data &&
+        (args->remote_data->field_mask & UCT_CM_REMOTE_DATA_FIELD_CONN_PRIV_DATA) &&
+        (args->remote_data->field_mask & UCT_CM_REMOTE_DATA_FIELD_CONN_PRIV_DATA_LENGTH)) {
+        const auto *p = static_cast<const uint8_t *>(args->remote_data->conn_priv_data);
+        ev.data.assign(p, p + args->remote_data->conn_priv_data_length);
+    }
+    ep->worker->post_event(std::move(ev));
+}
+
+void server_cb(uct_ep_h, void *arg, const uct_cm_ep_server_conn_notify_args_t *args)
+{
+    auto *ep = static_cast<ucp_ep *>(arg);
+    bool has_status = args->field_mask & UCT_CM_EP_SERVER_CONN_NOTIFY_ARGS_FIELD_STATUS;
+    ep->worker->post_event(
+        {event::kind::notified, has_status ? args->status : UCS_OK, ep->local_id});
+}
+
+void disconnect_cb(uct_ep_h, void *arg)
+{
+    auto *ep = static_cast<ucp_ep *>(arg);
+    ep->worker->post_event({event::kind::disconnected, UCS_OK, ep->local_id});
+}
+
+template <class H>
+ucs_status_t parse(const std::vector<uint8_t> &data, H *head, const uint8_t **address)
+{
+    if (data.size() < sizeof(*head)) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+    memcpy(head, data.data(), sizeof(*head));
+    *address = data.data() + sizeof(*head);
+    if (head->version != WIRE_VERSION) {
+        ucs_error("the peer speaks version %u of the connection protocol, this library %u",
+                  head->version, WIRE_VERSION);
+        return UCS_ERR_UNSUPPORTED;
+    }
+    return head->address_length == data.size() - sizeof(*head) ? UCS_OK : UCS_ERR_INVALID_PARAM;
+}
+
+} // namespace
+
+cm::cm(ucp_worker *worker)
+{
+    const ucp_context &context = *worker->context;
+    ucs_status_t status = UCS_ERR_UNSUPPORTED;
+    for (uct_component_h cmpt : context.cms) {
+        uct_cm_config_t *config = nullptr;
+        const char *prefix = context.env_prefix.empty() ? nullptr : context.env_prefix.c_str();
+        status = uct_cm_config_read(cmpt, prefix, nullptr, &config);
+        if (status != UCS_OK) {
+            continue;
+        }
+        for (const auto &[name, value] : context.overrides) {
+            (void)uct_config_modify(config, name.c_str(), value.c_str());
+        }
+        if (context.config.cm_reuseaddr) {
+            (void)uct_config_modify(config, "REUSEADDR", "y");
+        }
+        status = uct_cm_open(cmpt, worker->uct, config, &uct);
+        uct_config_release(config);
+        if (status == UCS_OK) {
+            break;
+        }
+    }
+    if (!uct) {
+        throw ucs::error(status, "no connection manager is available: %s",
+                         ucs_status_string(status));
+    }
+    uct_cm_attr_t attr = {};
+    attr.field_mask = UCT_CM_ATTR_FIELD_MAX_CONN_PRIV;
+    if (uct_cm_query(uct, &attr) == UCS_OK) {
+        max_private_data = attr.max_conn_priv;
+    }
+}
+
+cm::~cm()
+{
+    uct_cm_close(uct);
+}
+
+cm &worker_cm(ucp_worker *worker)
+{
+    if (!worker->cm) {
+        worker->cm = std::make_unique<cm>(worker);
+    }
+    return *worker->cm;
+}
+
+ucs_status_t parse_client_hello(const std::vector<uint8_t> &data, client_hello *out) noexcept
+{
+    client_head head;
+    ucs_status_t status = parse(data, &head, &out->address);
+    if (status == UCS_OK) {
+        out->err_mode = head.err_mode;
+        out->has_client_id = head.flags & HAS_CLIENT_ID;
+        out->client_id = head.client_id;
+        out->ep_id = head.ep_id;
+        out->address_length = head.address_length;
+    }
+    return status;
+}
+
+ucs_status_t parse_server_hello(const std::vector<uint8_t> &data, server_hello *out) noexcept
+{
+    server_head head;
+    ucs_status_t status = parse(data, &head, &out->address);
+    if (status == UCS_OK) {
+        out->ep_id = head.ep_id;
+        out->address_length = head.address_length;
+    }
+    return status;
+}
+
+void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
+                    const ucs_sock_addr_t *local, bool send_client_id)
+{
+    cm &m = worker_cm(ep->worker);
+    client_head head = {WIRE_VERSION,
+                        static_cast<uint8_t>(ep->err_mode),
+                        static_cast<uint8_t>(send_client_id ? HAS_CLIENT_ID : 0),
+                        0,
+                        0,
+                        send_client_id ? ep->worker->client_id : 0,
+                        ep->local_id};
+    ep->control->private_data = hello(ep, head, m.max_private_data);
+
+    ucs_sock_addr_t address = {remote, remote_length};
+    uct_ep_params_t params = {};
+    params.field_mask =
+        UCT_EP_PARAM_FIELD_CM | UCT_EP_PARAM_FIELD_USER_DATA | UCT_EP_PARAM_FIELD_SOCKADDR |
+        UCT_EP_PARAM_FIELD_SOCKADDR_CB_FLAGS | UCT_EP_PARAM_FIELD_SOCKADDR_PACK_CB |
+        UCT_EP_PARAM_FIELD_SOCKADDR_CONNECT_CB_CLIENT | UCT_EP_PARAM_FIELD_SOCKADDR_DISCONNECT_CB;
+    params.cm = m.uct;
+    params.user_data = ep;
+    params.sockaddr = &address;
+    params.sockaddr_cb_flags = UCT_CB_FLAG_ASYNC;
+    params.sockaddr_pack_cb = pack_hello;
+    params.sockaddr_cb_client = client_cb;
+    params.disconnect_cb = disconnect_cb;
+    if (local) {
+        params.field_mask |= UCT_EP_PARAM_FIELD_LOCAL_SOCKADDR;
+        params.local_sockaddr = local;
+    }
+    ucs_status_t status = uct_ep_create(&params, &ep->control->cm_ep);
+    if (status != UCS_OK) {
+        ep->control->cm_ep = nullptr;
+        ep->worker->post_event({event::kind::failed, status, ep->local_id});
+    }
+}
+
+void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &client)
+{
+    unpacked_address peer;
+    ucs_status_t status = unpack_address(client.address, client.address_length, &peer);
+    if (status == UCS_OK) {
+        status = choose_lanes(ep, peer);
+    }
+    if (status != UCS_OK) {
+        reject_request(request);
+        throw ucs::error(status, "ucp_ep_create: no transport reaches the client");
+    }
+    ep->remote_id = client.ep_id;
+    ep->control->peer_name = peer.name;
+
+    cm &m = worker_cm(ep->worker);
+    std::vector<uint8_t> data =
+        hello(ep, server_head{WIRE_VERSION, 0, 0, 0, ep->local_id}, m.max_private_data);
+    uct_ep_params_t params = {};
+    params.field_mask = UCT_EP_PARAM_FIELD_CM | UCT_EP_PARAM_FIELD_CONN_REQUEST |
+                        UCT_EP_PARAM_FIELD_USER_DATA | UCT_EP_PARAM_FIELD_SOCKADDR_CB_FLAGS |
+                        UCT_EP_PARAM_FIELD_PRIV_DATA | UCT_EP_PARAM_FIELD_PRIV_DATA_LENGTH |
+                        UCT_EP_PARAM_FIELD_SOCKADDR_NOTIFY_CB_SERVER |
+                        UCT_EP_PARAM_FIELD_SOCKADDR_DISCONNECT_CB;
+    params.cm = m.uct;
+    params.conn_request = request->uct;
+    params.user_data = ep;
+    params.sockaddr_cb_flags = UCT_CB_FLAG_ASYNC;
+    params.private_data = data.data();
+    params.private_data_length = data.size();
+    params.sockaddr_cb_server = server_cb;
+    params.disconnect_cb = disconnect_cb;
+    status = uct_ep_create(&params, &ep->control->cm_ep);
+    request->uct = nullptr; // consumed, also by an error
+    if (status != UCS_OK) {
+        ep->control->cm_ep = nullptr;
+        throw ucs::error(status, "ucp_ep_create: the client is gone: %s",
+                         ucs_status_string(status));
+    }
+}
+
+void reject_request(ucp_conn_request *request) noexcept
+{
+    std::lock_guard<ucs::opt_lock> guard(request->context->lock);
+    if (request->uct && request->listener) {
+        (void)uct_listener_reject(request->listener->uct, request->uct);
+    }
+    request->uct = nullptr;
+}
+
+void on_conn_request(ucp_worker *worker, event &ev) noexcept
+{
+    ucp_conn_request *request = ev.request;
+    ucp_listener *listener = request->listener;
+    ev.request = nullptr;
+    client_hello client;
+    if (!listener || parse_client_hello(request->data, &client) != UCS_OK) {
+        reject_request(request);
+        delete request;
+        return;
+    }
+    request->client_id = client.has_client_id ? client.client_id : 0;
+    if (listener->accept.cb) {
+        ucp_ep_params_t params = {};
+        params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
+        params.conn_request = request;
+        ucp_ep_h ep = nullptr;
+        if (ucp_ep_create(worker, &params, &ep) == UCS_OK) {
+            listener->accept.cb(ep, listener->accept.arg);
+        }
+        return;
+    }
+    request->delivered = true;
+    {
+        std::lock_guard<ucs::opt_lock> guard(request->context->lock);
+        listener->delivered.push_back(request);
+    }
+    listener->conn.cb(request, listener->conn.arg);
+}
+
+void on_connected(ucp_ep *ep, const event &ev) noexcept
+{
+    ep_control &c = *ep->control;
+    if (ep->status != UCS_OK || ep->state == ep_state::closed) {
+        return;
+    }
+    if (ev.status != UCS_OK) {
+        ep->set_failed(ev.status);
+        return;
+    }
+    server_hello server;
+    unpacked_address peer;
+    ucs_status_t status = parse_server_hello(ev.data, &server);
+    if (status == UCS_OK) {
+        status = ucs::guard(
+            [&] { return unpack_address(server.address, server.address_length, &peer); });
+    }
+    if (status == UCS_OK) {
+        status = ucs::guard([&] { return choose_lanes(ep, peer); });
+    }
+    if (status == UCS_OK) {
+        status = uct_cm_client_ep_conn_notify(c.cm_ep);
+    }
+    if (status != UCS_OK) {
+        ucs_diag("ep %p: the server's answer cannot be used: %s", static_cast<void *>(ep),
+                 ucs_status_string(status));
+        ep->set_failed(status);
+        return;
+    }
+    ep->remote_id = server.ep_id;
+    c.peer_name = peer.name;
+    c.cm_established = true;
+    ep_connected(ep);
+}
+
+void on_notified(ucp_ep *ep, const event &ev) noexcept
+{
+    if (ep->status != UCS_OK || ep->state == ep_state::closed) {
+        return;
+    }
+    if (ev.status != UCS_OK) {
+        ep->set_failed(ev.status);
+        return;
+    }
+    ep->control->cm_established = true;
+    ep_connected(ep);
+}
+
+void on_disconnected(ucp_ep *ep) noexcept
+{
+    ep_control &c = *ep->control;
+    c.cm_disconnected = true;
+    if (ep->status != UCS_OK || ep->state == ep_state::closed) {
+        return;
+    }
+    if (c.closing == close_phase::disconnecting) {
+        ep_close_finish(ep, UCS_OK);
+        return;
+    }
+    if (ep->lane_count == 0) {
+        ep->set_failed(UCS_ERR_CONNECTION_RESET);
+        return;
+    }
+    c.grace_until_ns = ucs::monotonic_ns() + GRACE_NS;
+    c.grace_rounds = 0;
+    ep->worker->grace.push_back(ep->local_id);
+}
+
+} // namespace ucp
