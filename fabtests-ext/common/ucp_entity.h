@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the UCP conformance tests share: an entity is a context with a worker over chosen
+// transports; every wait progresses the given entities and gives up after a deadline, so that a
+// lost completion is a failed test and not a hanging one.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <ucp/api/ucp.h>
+
+#include <arpa/inet.h>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ucp_test {
+
+struct options {
+    std::string tls = "all";
+    uint64_t features = UCP_FEATURE_TAG | UCP_FEATURE_AM;
+    ucs_thread_mode_t thread_mode = UCS_THREAD_MODE_SINGLE;
+    uint64_t client_id = 0;
+    std::vector<std::pair<std::string, std::string>> config;
+};
+
+class entity {
+  public:
+    explicit entity(const options &o)
+    {
+        ucp_config_t *config = nullptr;
+        EXPECT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
+        EXPECT_EQ(UCS_OK, ucp_config_modify(config, "TLS", o.tls.c_str()));
+        for (const auto &[name, value] : o.config) {
+            EXPECT_EQ(UCS_OK, ucp_config_modify(config, name.c_str(), value.c_str()));
+        }
+        ucp_params_t params = {};
+        params.field_mask = UCP_PARAM_FIELD_FEATURES;
+        params.features = o.features;
+        EXPECT_EQ(UCS_OK, ucp_init(&params, config, &context));
+        ucp_config_release(config);
+        if (context) {
+            worker = add_worker(o);
+        }
+    }
+
+    ~entity()
+    {
+        for (ucp_worker_h w : extra_) {
+            ucp_worker_destroy(w);
+        }
+        if (worker) {
+            ucp_worker_destroy(worker);
+        }
+        if (context) {
+            ucp_cleanup(context);
+        }
+    }
+    entity(const entity &) = delete;
+    entity &operator=(const entity &) = delete;
+
+    ucp_worker_h second_worker(const options &o)
+    {
+        extra_.push_back(add_worker(o));
+        return extra_.back();
+    }
+
+    std::vector<char> address(bool net_only = false) const
+    {
+        ucp_worker_attr_t attr = {};
+        attr.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
+        attr.address_flags = net_only ? UCP_WORKER_ADDRESS_FLAG_NET_ONLY : 0;
+        EXPECT_EQ(UCS_OK, ucp_worker_query(worker, &attr));
+        const char *p = reinterpret_cast<const char *>(attr.address);
+        std::vector<char> copy(p, p + attr.address_length);
+        ucp_worker_release_address(worker, attr.address);
+        return copy;
+    }
+
+    void progress()
+    {
+        ucp_worker_progress(worker);
+        for (ucp_worker_h w : extra_) {
+            ucp_worker_progress(w);
+        }
+    }
+
+    ucp_context_h context = nullptr;
+    ucp_worker_h worker = nullptr;
+
+  private:
+    ucp_worker_h add_worker(const options &o)
+    {
+        ucp_worker_params_t params = {};
+        params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_CLIENT_ID;
+        params.thread_mode = o.thread_mode;
+        params.client_id = o.client_id;
+        ucp_worker_h w = nullptr;
+        EXPECT_EQ(UCS_OK, ucp_worker_create(context, &params, &w));
+        return w;
+    }
+
+    std::vector<ucp_worker_h> extra_;
+};
+
+// Progresses until done() or the deadline.
+inline bool run_until(std::initializer_list<entity *> all, const std::function<bool()> &done,
+                      double seconds = 10)
+{
+    auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    while (!done()) {
+        if (std::chrono::steady_clock::now() > end) {
+            return false;
+        }
+        for (entity *e : all) {
+            if (e) {
+                e->progress();
+            }
+        }
+    }
+    return true;
+}
+
+inline void run_for(std::initializer_list<entity *> all, double seconds)
+{
+    run_until(
+        all, [] { return false; }, seconds);
+}
+
+// The status of an operation; UCS_INPROGRESS when it did not finish in time.
+inline ucs_status_t wait(std::initializer_list<entity *> all, ucs_status_ptr_t ptr,
+                         double seconds = 10)
+{
+    if (!UCS_PTR_IS_PTR(ptr)) {
+        return UCS_PTR_STATUS(ptr);
+    }
+    run_until(
+        all, [&] { return ucp_request_check_status(ptr) != UCS_INPROGRESS; }, seconds);
+    ucs_status_t status = ucp_request_check_status(ptr);
+    ucp_request_free(ptr);
+    return status;
+}
+
+// What an endpoint's error handler saw.
+struct errors {
+    int count = 0;
+    ucs_status_t status = UCS_OK;
+
+    static void handler(void *arg, ucp_ep_h, ucs_status_t status)
+    {
+        auto *self = static_cast<errors *>(arg);
+        ++self->count;
+        self->status = status;
+    }
+};
+
+inline ucs_status_t create_ep(entity &from, const std::vector<char> &address, ucp_ep_h *ep,
+                              errors *seen = nullptr, unsigned flags = 0)
+{
+    ucp_ep_params_t params = {};
+    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    params.address = reinterpret_cast<const ucp_address_t *>(address.data());
+    if (flags) {
+        params.field_mask |= UCP_EP_PARAM_FIELD_FLAGS;
+        params.flags = flags;
+    }
+    if (seen) {
+        params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+        params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        params.err_handler.cb = errors::handler;
+        params.err_handler.arg = seen;
+    }
+    return ucp_ep_create(from.worker, &params, ep);
+}
+
+inline ucs_status_ptr_t close_nb(ucp_ep_h ep, bool force = false)
+{
+    ucp_request_param_t param = {};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    param.flags = force ? UCP_EP_CLOSE_FLAG_FORCE : 0;
+    return ucp_ep_close_nbx(ep, &param);
+}
+
+inline ucs_status_ptr_t flush_nb(ucp_ep_h ep)
+{
+    ucp_request_param_t param = {};
+    return ucp_ep_flush_nbx(ep, &param);
+}
+
+inline ucs_status_ptr_t send_nb(ucp_ep_h ep, const void *data, size_t length, ucp_tag_t tag)
+{
+    ucp_request_param_t param = {};
+    return ucp_tag_send_nbx(ep, data, length, tag, &param);
+}
+
+inline ucs_status_ptr_t recv_nb(entity &e, void *data, size_t length, ucp_tag_t tag)
+{
+    ucp_request_param_t param = {};
+    return ucp_tag_recv_nbx(e.worker, data, length, tag, ~ucp_tag_t(0), &param);
+}
+
+// A message from `ep` of `from` to `to`, checked.
+inline void ping(entity &from, ucp_ep_h ep, entity &to, size_t length = 8, ucp_tag_t tag = 7)
+{
+    std::vector<char> out(length), in(length, 0);
+    for (size_t i = 0; i < length; ++i) {
+        out[i] = static_cast<char>(i * 31 + length);
+    }
+    ucs_status_ptr_t recv = recv_nb(to, in.data(), length, tag);
+    ucs_status_ptr_t send = send_nb(ep, out.data(), length, tag);
+    ASSERT_EQ(UCS_OK, wait({&from, &to}, send));
+    ASSERT_EQ(UCS_OK, wait({&from, &to}, recv));
+    ASSERT_EQ(out, in);
+}
+
+inline sockaddr_in loopback(uint16_t port)
+{
+    sockaddr_in a = {};
+    a.sin_family = AF_INET;
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    a.sin_port = htons(port);
+    return a;
+}
+
+// A listener and what it received.
+class server {
+  public:
+    explicit server(entity &e, bool accept_style = false) : entity_(e)
+    {
+        sockaddr_in a = loopback(0);
+        ucp_listener_params_t params = {};
+        params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR;
+        params.sockaddr.addr = reinterpret_cast<sockaddr *>(&a);
+        params.sockaddr.addrlen = sizeof(a);
+        if (accept_style) {
+            params.field_mask |= UCP_LISTENER_PARAM_FIELD_ACCEPT_HANDLER;
+            params.accept_handler.cb = [](ucp_ep_h ep, void *arg) {
+                static_cast<server *>(arg)->accepted.push_back(ep);
+            };
+            params.accept_handler.arg = this;
+        } else {
+            params.field_mask |= UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
+            params.conn_handler.cb = [](ucp_conn_request_h request, void *arg) {
+                static_cast<server *>(arg)->requests.push_back(request);
+            };
+            params.conn_handler.arg = this;
+        }
+        EXPECT_EQ(UCS_OK, ucp_listener_create(e.worker, &params, &listener));
+        ucp_listener_attr_t attr = {};
+        attr.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
+        if (listener && ucp_listener_query(listener, &attr) == UCS_OK) {
+            port = ntohs(reinterpret_cast<sockaddr_in *>(&attr.sockaddr)->sin_port);
+        }
+    }
+    ~server() { destroy(); }
+
+    void destroy()
+    {
+        if (listener) {
+            ucp_listener_destroy(listener);
+            listener = nullptr;
+        }
+    }
+
+    ucs_status_t accept(ucp_ep_h *ep, errors *seen, ucp_worker_h worker = nullptr,
+                        ucp_err_handling_mode_t mode = UCP_ERR_HANDLING_MODE_PEER)
+    {
+        ucp_ep_params_t params = {};
+        params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST | UCP_EP_PARAM_FIELD_ERR_HANDLER |
+                            UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+        params.conn_request = requests.front();
+        params.err_mode = mode;
+        params.err_handler.cb = errors::handler;
+        params.err_handler.arg = seen;
+        requests.erase(requests.begin());
+        return ucp_ep_create(worker ? worker : entity_.worker, &params, ep);
+    }
+
+    ucp_listener_h listener = nullptr;
+    uint16_t port = 0;
+    std::vector<ucp_conn_request_h> requests;
+    std::vector<ucp_ep_h> accepted;
+
+  private:
+    entity &entity_;
+};
+
+inline ucs_status_t connect(entity &client, uint16_t port, ucp_ep_h *ep, errors *seen,
+                            ucp_err_handling_mode_t mode = UCP_ERR_HANDLING_MODE_PEER,
+                            unsigned more_flags = 0)
+{
+    sockaddr_in a = loopback(port);
+    ucp_ep_params_t params = {};
+    params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
+                        UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+    params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER | more_flags;
+    params.sockaddr.addr = reinterpret_cast<sockaddr *>(&a);
+    params.sockaddr.addrlen = sizeof(a);
+    params.err_mode = mode;
+    params.err_handler.cb = seen ? errors::handler : nullptr;
+    params.err_handler.arg = seen;
+    if (!seen) {
+        params.field_mask &= ~uint64_t(UCP_EP_PARAM_FIELD_ERR_HANDLER);
+    }
+    return ucp_ep_create(client.worker, &params, ep);
+}
+
+// Connected client and server endpoints.
+struct connection {
+    connection(entity &c, entity &s, server &listening) : client_entity(c), server_entity(s)
+    {
+        EXPECT_EQ(UCS_OK, connect(c, listening.port, &client, &client_errors));
+        EXPECT_TRUE(run_until({&c, &s}, [&] { return !listening.requests.empty(); }));
+        if (!listening.requests.empty()) {
+            EXPECT_EQ(UCS_OK, listening.accept(&server, &server_errors));
+        }
+    }
+
+    entity &client_entity, &server_entity;
+    ucp_ep_h client = nullptr, server = nullptr;
+    errors client_errors, server_errors;
+};
+
+} // namespace ucp_test

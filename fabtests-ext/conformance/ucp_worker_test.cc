@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Contexts, workers and worker addresses. The numbers in the names are those of the list of
+// behaviours that UCX programs rely on.
+#include "fabtests-ext/common/ucp_entity.h"
+
+#include <cfenv>
+#include <cstdio>
+#include <random>
+
+using namespace ucp_test;
+
+namespace {
+
+TEST(ucp_context, b155_needs_no_more_than_features)
+{
+    ucp_params_t params;
+    memset(&params, 0xa5, sizeof(params));
+    params.field_mask = UCP_PARAM_FIELD_FEATURES;
+    params.features = UCP_FEATURE_TAG;
+    ucp_context_h context = nullptr;
+    ASSERT_EQ(UCS_OK, ucp_init(&params, nullptr, &context));
+    ucp_worker_params_t worker_params;
+    memset(&worker_params, 0xa5, sizeof(worker_params));
+    worker_params.field_mask = 0;
+    ucp_worker_h worker = nullptr;
+    ASSERT_EQ(UCS_OK, ucp_worker_create(context, &worker_params, &worker));
+    ucp_worker_destroy(worker);
+    ucp_cleanup(context);
+}
+
+TEST(ucp_context, b156_accepts_any_api_version)
+{
+    ucp_params_t params = {};
+    params.field_mask = UCP_PARAM_FIELD_FEATURES;
+    params.features = UCP_FEATURE_TAG;
+    ucp_context_h context = nullptr;
+    ASSERT_EQ(UCS_OK, ucp_init_version(99, 99, &params, nullptr, &context));
+    ucp_cleanup(context);
+}
+
+TEST(ucp_context, b157_version_string_starts_with_the_numbers)
+{
+    unsigned major, minor, release;
+    ucp_get_version(&major, &minor, &release);
+    char text[64];
+    snprintf(text, sizeof(text), "%u.%u.%u", major, minor, release);
+    EXPECT_EQ(0, strncmp(text, ucp_get_version_string(), strlen(text)));
+}
+
+TEST(ucp_context, b158_library_is_thread_safe)
+{
+    ucp_lib_attr_t attr = {};
+    attr.field_mask = UCP_LIB_ATTR_FIELD_MAX_THREAD_LEVEL;
+    ASSERT_EQ(UCS_OK, ucp_lib_query(&attr));
+    EXPECT_EQ(UCS_THREAD_MODE_MULTI, attr.max_thread_level);
+}
+
+TEST(ucp_context, b164_query_writes_what_is_asked_for)
+{
+    entity e({});
+    ucp_context_attr_t attr;
+    memset(&attr, 0xa5, sizeof(attr));
+    attr.field_mask = UCP_ATTR_FIELD_REQUEST_SIZE | UCP_ATTR_FIELD_THREAD_MODE |
+                      UCP_ATTR_FIELD_MEMORY_TYPES | UCP_ATTR_FIELD_NAME;
+    ASSERT_EQ(UCS_OK, ucp_context_query(e.context, &attr));
+    EXPECT_GT(attr.request_size, 0u);
+    EXPECT_TRUE(attr.memory_types & UCS_BIT(UCS_MEMORY_TYPE_HOST));
+    EXPECT_LT(strnlen(attr.name, UCP_ENTITY_NAME_MAX), size_t(UCP_ENTITY_NAME_MAX));
+}
+
+std::string printed(const std::function<void(FILE *)> &print)
+{
+    char *text = nullptr;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    print(stream);
+    fclose(stream);
+    std::string out(text, length);
+    free(text);
+    return out;
+}
+
+TEST(ucp_context, b166_print_info_has_the_resource_lines_that_programs_parse)
+{
+    entity e({});
+    std::string text = printed([&](FILE *f) { ucp_context_print_info(e.context, f); });
+    bool found = false;
+    for (size_t at = 0; at < text.size();) {
+        size_t end = text.find('\n', at);
+        std::string line = text.substr(at, end - at);
+        char tl[64], device[64];
+        found =
+            found || sscanf(line.c_str(),
+                            "# resource %*d : md %*d dev %*d flags -- %63[^/ \n\r]/%63[^/ \n\r]",
+                            tl, device) == 2;
+        EXPECT_LT(line.size(), 128u);
+        at = end + 1;
+    }
+    EXPECT_TRUE(found) << text;
+    EXPECT_FALSE(printed([&](FILE *f) { ucp_worker_print_info(e.worker, f); }).empty());
+}
+
+TEST(ucp_context, b167_creation_raises_no_floating_point_exception)
+{
+    feclearexcept(FE_ALL_EXCEPT);
+    {
+        entity e({});
+    }
+    EXPECT_EQ(0, fetestexcept(FE_DIVBYZERO | FE_INVALID));
+}
+
+TEST(ucp_context, config_print_gives_nothing_but_assignments)
+{
+    ucp_config_t *config;
+    ASSERT_EQ(UCS_OK, ucp_config_read("MPI", nullptr, &config));
+    std::string text =
+        printed([&](FILE *f) { ucp_config_print(config, f, nullptr, UCS_CONFIG_PRINT_CONFIG); });
+    ASSERT_FALSE(text.empty());
+    for (size_t at = 0; at < text.size();) {
+        size_t end = text.find('\n', at);
+        std::string line = text.substr(at, end - at);
+        EXPECT_NE(std::string::npos, line.find("UCX_")) << line;
+        EXPECT_NE(std::string::npos, line.find('=')) << line;
+        at = end + 1;
+    }
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, ucp_config_modify(config, "RNDV_THRESH", "much"));
+    EXPECT_EQ(UCS_OK, ucp_config_modify(config, "RNDV_THRESH", "8k"));
+    EXPECT_EQ(UCS_OK, ucp_config_modify(config, "SOME_TRANSPORTS_NAME", "1"));
+    ucp_config_release(config);
+}
+
+TEST(ucp_context, unknown_transport_alone_is_no_device)
+{
+    ucp_config_t *config;
+    ASSERT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
+    ASSERT_EQ(UCS_OK, ucp_config_modify(config, "TLS", "nosuch"));
+    ucp_params_t params = {};
+    params.field_mask = UCP_PARAM_FIELD_FEATURES;
+    params.features = UCP_FEATURE_TAG;
+    ucp_context_h context = nullptr;
+    EXPECT_EQ(UCS_ERR_NO_DEVICE, ucp_init(&params, config, &context));
+    ucp_config_release(config);
+}
+
+TEST(ucp_worker, b159_thread_mode_echoes)
+{
+    for (auto mode : {UCS_THREAD_MODE_SINGLE, UCS_THREAD_MODE_SERIALIZED, UCS_THREAD_MODE_MULTI}) {
+        options o;
+        o.thread_mode = mode;
+        entity e(o);
+        ucp_worker_attr_t attr = {};
+        attr.field_mask = UCP_WORKER_ATTR_FIELD_THREAD_MODE | UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER |
+                          UCP_WORKER_ATTR_FIELD_NAME | UCP_WORKER_ATTR_FIELD_MAX_INFO_STRING;
+        ASSERT_EQ(UCS_OK, ucp_worker_query(e.worker, &attr));
+        EXPECT_EQ(mode, attr.thread_mode);
+        EXPECT_GE(attr.max_am_header, 64u);
+        EXPECT_GT(attr.max_debug_string, 0u);
+    }
+}
+
+TEST(ucp_worker, b160_address_query_gives_the_same_id_as_the_address)
+{
+    entity a({}), b({});
+    auto uid = [](std::vector<char> address) {
+        ucp_worker_address_attr_t attr = {};
+        attr.field_mask = UCP_WORKER_ADDRESS_ATTR_FIELD_UID;
+        EXPECT_EQ(UCS_OK, ucp_worker_address_query(
+                              reinterpret_cast<ucp_address_t *>(address.data()), &attr));
+        return attr.worker_uid;
+    };
+    EXPECT_EQ(uid(a.address()), uid(a.address(true)));
+    EXPECT_NE(uid(a.address()), uid(b.address()));
+}
+
+TEST(ucp_worker, b161_network_address_is_shorter)
+{
+    entity e({});
+    EXPECT_LT(e.address(true).size(), e.address().size());
+    EXPECT_LE(e.address().size(), 300u);
+}
+
+TEST(ucp_worker, b168_wrong_arguments_are_refused)
+{
+    entity e({});
+    ucp_worker_params_t params = {};
+    params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+    params.thread_mode = static_cast<ucs_thread_mode_t>(77);
+    ucp_worker_h worker = nullptr;
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, ucp_worker_create(e.context, &params, &worker));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, ucp_worker_create(nullptr, &params, &worker));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, ucp_worker_create(e.context, nullptr, &worker));
+    params.thread_mode = UCS_THREAD_MODE_SINGLE;
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, ucp_worker_create(e.context, &params, nullptr));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, ucp_worker_query(e.worker, nullptr));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, ucp_init(nullptr, nullptr, &e.context));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, ucp_config_read(nullptr, nullptr, nullptr));
+}
+
+TEST(ucp_worker, damaged_addresses_are_refused)
+{
+    entity e({});
+    const std::vector<char> good = e.address();
+    std::mt19937 random(42);
+    unsigned refused = 0, tried = 0;
+    for (unsigned i = 0; i < 100000; ++i) {
+        std::vector<char> bad = good;
+        unsigned changes = 1 + random() % 4;
+        for (unsigned c = 0; c < changes; ++c) {
+            bad[random() % bad.size()] ^= static_cast<char>(1 + random() % 255);
+        }
+        if (bad == good) {
+            continue;
+        }
+        ++tried;
+        ucp_worker_address_attr_t attr = {};
+        attr.field_mask = UCP_WORKER_ADDRESS_ATTR_FIELD_UID;
+        refused += ucp_worker_address_query(reinterpret_cast<ucp_address_t *>(bad.data()), &attr) ==
+                   UCS_ERR_INVALID_ADDR;
+    }
+    EXPECT_EQ(tried, refused);
+    for (unsigned i = 0; i < 200; ++i) {
+        std::vector<char> bad = good;
+        bad[random() % bad.size()] ^= static_cast<char>(1 + random() % 255);
+        ucp_ep_h ep = nullptr;
+        ASSERT_EQ(UCS_ERR_INVALID_ADDR, create_ep(e, bad, &ep));
+    }
+    std::vector<char> zeros(16, 0);
+    ucp_ep_h ep = nullptr;
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR, create_ep(e, zeros, &ep));
+}
+
+} // namespace
