@@ -177,23 +177,26 @@ int msg_iface::is_reachable(const uct_device_addr_t *device, const uct_iface_add
 ucs_status_t msg_iface::create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p)
 {
     return ucs::guard([&] {
-        auto length = [&](uint64_t field, size_t value) {
-            return params.field_mask & field ? value : SIZE_MAX;
+        // By pointer to member: an old caller's params end before the lengths.
+        auto length = [&](uint64_t field, size_t uct_ep_params_t::*value) {
+            return params.field_mask & field ? params.*value : SIZE_MAX;
         };
         uint16_t transport = transport_hash(domain.provider.transport);
         device_address device;
         msg_address address;
-        if (!read_address(params.dev_addr,
-                          length(UCT_EP_PARAM_FIELD_DEV_ADDR_LENGTH, params.dev_addr_length),
-                          address_kind::device, transport, &device) ||
+        if (!read_address(
+                params.dev_addr,
+                length(UCT_EP_PARAM_FIELD_DEV_ADDR_LENGTH, &uct_ep_params_t::dev_addr_length),
+                address_kind::device, transport, &device) ||
             (device.family != AF_INET && device.family != AF_INET6)) {
             throw ucs::error(UCS_ERR_INVALID_ADDR,
                              "uct_ep_create: params->dev_addr is not an address of %s",
                              domain.provider.transport.c_str());
         }
-        if (!read_address(params.iface_addr,
-                          length(UCT_EP_PARAM_FIELD_IFACE_ADDR_LENGTH, params.iface_addr_length),
-                          address_kind::msg, transport, &address)) {
+        if (!read_address(
+                params.iface_addr,
+                length(UCT_EP_PARAM_FIELD_IFACE_ADDR_LENGTH, &uct_ep_params_t::iface_addr_length),
+                address_kind::msg, transport, &address)) {
             throw ucs::error(UCS_ERR_INVALID_ADDR,
                              "uct_ep_create: params->iface_addr is not an address of %s",
                              domain.provider.transport.c_str());
