@@ -91,8 +91,12 @@ TEST(ucp_dt, contig_packs_in_any_chunking)
 TEST(ucp_dt, iov_with_empty_entries_packs_and_unpacks)
 {
     auto data = pattern(1000), back = std::vector<char>(1000);
-    ucp_dt_iov_t send[] = {{nullptr, 0}, {data.data(), 10}, {nullptr, 0}, {data.data() + 10, 490},
-                           {data.data() + 500, 500}, {nullptr, 0}};
+    ucp_dt_iov_t send[] = {{nullptr, 0},
+                           {data.data(), 10},
+                           {nullptr, 0},
+                           {data.data() + 10, 490},
+                           {data.data() + 500, 500},
+                           {nullptr, 0}};
     ucp_dt_iov_t recv[] = {{back.data(), 333}, {nullptr, 0}, {back.data() + 333, 667}};
     for (size_t chunk : {1, 9, 10, 11, 490, 2000}) {
         dt_iter in, out;

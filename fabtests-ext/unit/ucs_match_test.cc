@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The tag matcher: order over exact and wildcard receives, against a plain list that is obviously right.
+// The tag matcher: order over exact and wildcard receives, against a plain list that is obviously
+// right.
 #include "ucs/match.h"
 
 #include <gtest/gtest.h>
