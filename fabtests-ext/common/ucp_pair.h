@@ -5,7 +5,7 @@
 // the number of the behaviour they hold (bNNN).
 #pragma once
 
-#include "common/ucp_entity.h"
+#include "fabtests-ext/common/ucp_entity.h"
 
 #include <algorithm>
 #include <cstdint>

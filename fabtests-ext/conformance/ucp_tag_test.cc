@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Tag sends and receives: matching, order, protocols by size, datatypes, completion rules.
-#include "common/ucp_pair.h"
+#include "fabtests-ext/common/ucp_pair.h"
 
 namespace {
 
