@@ -3,6 +3,9 @@
 // Tag sends and receives: matching, order, protocols by size, datatypes, completion rules.
 #include "fabtests-ext/common/ucp_pair.h"
 
+#include <cstddef>
+#include <numeric>
+
 namespace {
 
 using namespace ucp_test;
@@ -202,8 +205,10 @@ TEST_P(ucp_tag, b011_b016_short_receive_is_truncated_and_the_next_unaffected)
 TEST_P(ucp_tag, b012_thousand_unexpected_messages_in_order)
 {
     std::vector<void *> reqs;
+    std::vector<uint64_t> outs(1000);
+    std::iota(outs.begin(), outs.end(), 0);
     for (uint64_t i = 0; i < 1000; ++i)
-        reqs.push_back(send(&(*new uint64_t(i)), 8, 9)); // buffers live to the end
+        reqs.push_back(send(&outs[i], 8, 9));
     progress_for(0.1);
     for (uint64_t i = 0; i < 1000; ++i) {
         uint64_t in = ~uint64_t(0);
