@@ -23,7 +23,7 @@ usec()
     shift
     local -a settings=()
     [ "$transports" = raw ] ||
-        settings=(FI_PROVIDER_PATH="$provider_dir" FI_PROVIDER=ucxlike UCX_TLS="$transports")
+        settings=(FI_PROVIDER_PATH="$provider_dir" FI_PROVIDER=ucxlike FI_UCXLIKE_TLS="$transports")
     env "${settings[@]}" PAIR_TIMEOUT=60 "$pingpong" 127.0.0.1 -p "$1" -e "$2" -m "$3" -S 8 -I "$4" 2>/dev/null |
         awk '$1 == 8 { print $7 }'
 }
