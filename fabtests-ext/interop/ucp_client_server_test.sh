@@ -7,13 +7,14 @@
 build_example ucp_client_server
 export PAIR_ENDLESS=yes # its server waits for the next client, always
 
-for transport in shm tcp; do
-    # UCX's shm alone cannot listen; the connection needs tcp, the messages go by the faster one.
-    [ $transport = tcp ] && export UCX_TLS=tcp || export UCX_TLS=shm,tcp
+for transport in $transports; do
+    # Shared memory cannot listen: the connection goes by tcp, the messages by the faster one.
+    export UCX_TLS=$transport
+    [ "$transport" != shm ] || UCX_TLS=shm,tcp
     for kind in tag am; do
         for size in 16 100000; do
             pair "ucp_client_server -c $kind -s $size over $transport" \
-                "-c $kind -s $size -i 10 -p @PORT@" "-c $kind -s $size -i 10 -p @PORT@ -a 127.0.0.1"
+                "-c $kind -s $size -i 10 -p @PORT@" "-c $kind -s $size -i 10 -p @PORT@ -a $address"
         done
     done
 done

@@ -6,11 +6,20 @@
 . "$(dirname "$0")/ucx_example.sh"
 build_example uct_hello_world
 
-for resource in shm/memory tcp/lo; do
-    transport=${resource%/*} device=${resource#*/}
+device_of()
+{
+    case $1 in
+    shm) echo memory ;;
+    tcp) echo lo ;;
+    verbs) echo rxe0 ;;
+    esac
+}
+
+for transport in $transports; do
+    device=$(device_of "$transport")
     for mode in i b z; do
         pair "uct_hello_world -$mode over $transport" "-d $device -t $transport -$mode -p @PORT@" \
-            "-d $device -t $transport -$mode -p @PORT@ -n 127.0.0.1"
+            "-d $device -t $transport -$mode -p @PORT@ -n $address"
     done
 done
 finish

@@ -43,10 +43,11 @@ pingpong()
 {
     local provider=$1 type=$2
     shift 2
-    [ "$provider" != ucxlike ] || export FI_PROVIDER=ucxlike FI_PROVIDER_PATH=$provider_dir
+    [ "$provider" != ucxlike ] ||
+        export FI_PROVIDER=ucxlike FI_PROVIDER_PATH=$provider_dir FI_UCXLIKE_TLS=verbs
     check "fi_pingpong -p $provider -e $type $*" \
         env PAIR_TIMEOUT=150 "$here/pingpong.sh" $server -p "$provider" -e "$type" "$@"
-    unset FI_PROVIDER FI_PROVIDER_PATH
+    unset FI_PROVIDER FI_PROVIDER_PATH FI_UCXLIKE_TLS
 }
 
 sees_device()
@@ -57,8 +58,17 @@ sees_device()
 module=$(find "$top_builddir" -path '*/.libs/libucxlike-fi.so' -not -path '*/stage/*' | head -n 1)
 provider_dir=$(dirname "$module")
 
+# example NAME: one of UCX's examples through its own test, over verbs.
+example()
+{
+    check "$1 over verbs" env EXAMPLE_TRANSPORTS=verbs EXAMPLE_ADDRESS=$server "$here/$1_test.sh"
+}
+
 check "verbs lists rxe0" sees_device
 pingpong verbs msg -S 64
+example uct_hello_world
+example ucp_hello_world
+example ucp_client_server
 pingpong ucxlike msg -S 64
 pingpong ucxlike msg -S 100000
 program "UCP connections over $server" functional/ucp_cm_demo $server
