@@ -6,15 +6,31 @@
 
 stage=$PWD/fabtests-ext/interop/stage
 
-# The dependencies between test logs in Makefile.inc see to it that this runs once and first.
+# True if nothing that is installed is newer than the staged tree.
+staged()
+{
+    [ -e "$stage.stamp" ] &&
+        [ -z "$(find . "${top_srcdir:-..}/include" \( -name '*.la' -o -name '*.h' \) -newer "$stage.stamp" \
+            -not -path './fabtests-ext/*' -print -quit)" ]
+}
+
+# Several tests need it, perhaps at the same time; the first makes it.
 stage_build_tree()
 {
-    rm -rf "$stage"
-    env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make install DESTDIR="$stage" >"$stage.log" 2>&1 || {
-        tail -n 30 "$stage.log"
-        echo "make install DESTDIR=$stage failed"
-        return 1
-    }
+    mkdir -p "${stage%/*}"
+    exec 8>"$stage.lock"
+    flock 8
+    if ! staged; then
+        rm -rf "$stage" "$stage.stamp"
+        env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make install DESTDIR="$stage" >"$stage.log" 2>&1 8>&- || {
+            tail -n 30 "$stage.log"
+            echo "make install DESTDIR=$stage failed"
+            exec 8>&-
+            return 1
+        }
+        touch "$stage.stamp"
+    fi
+    exec 8>&-
 }
 
 # Sets root (where the tree is), libdir and prefix (as the tree has them, below root when staged).
@@ -22,7 +38,7 @@ find_installed()
 {
     local header
     root=${UCXLIKE_PREFIX:-$stage}
-    [ -n "${UCXLIKE_PREFIX:-}" ] || [ -d "$stage" ] || stage_build_tree || return 1
+    [ -n "${UCXLIKE_PREFIX:-}" ] || stage_build_tree || return 1
     header=$(find "$root" -path '*/include/ucxlike/ucp/api/ucp.h' | head -n 1)
     libdir=$(find "$root" -name ucxlike.pc | head -n 1)
     [ -n "$header" ] && [ -n "$libdir" ] || {
@@ -47,8 +63,8 @@ build()
     local flags source=$2 program=$3
     flags=$(flags "$1") || return 1
     shift 3
-    # Unquoted: a list of options.
-    "${CC:-cc}" "$@" "$source" -o "$program" $flags
+    # Unquoted: the compiler may be "ccache gcc", the flags are a list.
+    ${CC:-cc} "$@" "$source" -o "$program" $flags
 }
 
 # Runs a program with the installed libraries, and no others of these names.
