@@ -50,6 +50,8 @@ ucs_status_t uct_component_query(uct_component_h component, uct_component_attr_t
 {
     UCS_CHECK_ARG(component, "uct_component_query: component must not be NULL");
     UCS_CHECK_ARG(attr, "uct_component_query: component_attr must not be NULL");
+    UCS_CHECK_ARG(!(attr->field_mask & UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES) || attr->md_resources,
+                  "uct_component_query: component_attr->md_resources must not be NULL");
     return ucs::guard([&] {
         uint64_t mask = attr->field_mask;
         if (mask & UCT_COMPONENT_ATTR_FIELD_NAME) {

@@ -110,8 +110,8 @@ ucs_status_ptr_t amo(const amo_args &a, const ucp_request_param_t *param) noexce
     UCS_CHECK_ARG_PTR(a.ep != nullptr, "%s: ep must not be NULL", a.call);
     UCS_CHECK_ARG_PTR(a.rkey != nullptr, "%s: rkey must not be NULL", a.call);
     UCS_CHECK_ARG_PTR(a.op < UCP_ATOMIC_OP_LAST, "%s: opcode %u is unknown", a.call, a.op);
-    UCS_CHECK_ARG_PTR(a.size == 4 || a.size == 8, "%s: the operand has %zu bytes, not 4 or 8",
-                      a.call, a.size);
+    UCS_CHECK_ARG_PTR(a.size == 4 || a.size == 8, "%s: op_size %zu is neither 4 nor 8", a.call,
+                      a.size);
     UCS_CHECK_ARG_PTR(a.address % a.size == 0, "%s: remote_addr 0x%llx is not aligned to %zu",
                       a.call, (unsigned long long)a.address, a.size);
     ucp_ep *ep = a.ep;
