@@ -94,8 +94,9 @@ class reactor {
         }
         // The thread did not survive the fork; what the parent watches is not ours.
         if (owner_pid_ != 0) {
-            thread_.detach();
-            thread_ = std::thread();
+            if (thread_.joinable()) {
+                thread_.detach();
+            }
             watches_.clear();
             running_ = false;
         }

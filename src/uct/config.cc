@@ -43,7 +43,7 @@ constexpr field iface_fields[] = {
 };
 
 constexpr field cm_fields[] = {
-    {"PRIV_DATA_LEN", "2k", "Private data a connection request or reply carries, in bytes.",
+    {"PRIV_DATA_LEN", "4k", "Private data a connection request or reply carries, in bytes.",
      offsetof(cm_values, max_conn_priv), &size_},
     {"REUSEADDR", "n", "Listen on an address that has connections of an earlier listener.",
      offsetof(cm_values, reuse_addr), &bool_},

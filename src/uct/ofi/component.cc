@@ -2,6 +2,7 @@
 // Names of the memory domains: "shm" for the host's memory, else the device's name.
 #include "uct/ofi/component.h"
 
+#include "uct/ofi/cm.h"
 #include "uct/ofi/md.h"
 
 namespace uct::ofi {
@@ -42,7 +43,7 @@ uct_md *component::open_md(const std::string &wanted, const uct_md_config &)
 
 uct_cm *component::open_cm(uct_worker *worker, const uct_cm_config &config)
 {
-    return uct_component::open_cm(worker, config);
+    return ofi::open_cm(core_, *this, worker, config);
 }
 
 } // namespace uct::ofi

@@ -1,0 +1,968 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The contract of connection managers, for every component that has one: the order of the
+// callbacks, each exactly once and none after the end, private data, refusals, disconnects, deaths.
+// To enrol a component, add its name at the end of the file.
+#include "uct_cm_peer.h"
+
+#include <algorithm>
+#include <dirent.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace cm_test;
+
+class uct_cm_test : public ::testing::TestWithParam<const char *> {
+  protected:
+    void SetUp() override
+    {
+        if (!find_component(GetParam())) {
+            GTEST_SKIP() << "no component " << GetParam() << " here";
+        }
+        address_ = test_address(GetParam());
+    }
+
+    void make_pair()
+    {
+        server_ = std::make_unique<entity>(GetParam());
+        client_ = std::make_unique<entity>(GetParam());
+    }
+
+    void listen(acceptor::policy policy = acceptor::policy::accept_at_once)
+    {
+        acceptor_ = std::make_unique<acceptor>(*server_, address_, policy);
+    }
+
+    std::unique_ptr<peer> connect(const std::string &data = client_data)
+    {
+        auto p = std::make_unique<peer>(*client_);
+        p->private_data = data;
+        EXPECT_EQ(UCS_OK, p->connect(acceptor_->address()));
+        return p;
+    }
+
+    // The only server endpoint.
+    peer &accepted()
+    {
+        EXPECT_TRUE(wait([&] { return acceptor_->accepted_count() == 1; }));
+        return acceptor_->accepted(0);
+    }
+
+    void expect_connected(peer &c)
+    {
+        EXPECT_TRUE(wait([&] { return c.answered == 1; }));
+        EXPECT_EQ(UCS_OK, c.status);
+        EXPECT_TRUE(wait([&] { return accepted().notified == 1; }));
+        EXPECT_EQ(UCS_OK, accepted().status);
+    }
+
+    sockaddr_storage address_{};
+    std::unique_ptr<entity> server_;
+    std::unique_ptr<entity> client_;
+    std::unique_ptr<acceptor> acceptor_;
+};
+
+size_t open_files()
+{
+    size_t count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && readdir(dir)) {
+        ++count;
+    }
+    closedir(dir);
+    return count;
+}
+
+TEST_P(uct_cm_test, cm_query)
+{
+    make_pair();
+    uct_cm_attr_t attr{};
+    attr.field_mask = UCT_CM_ATTR_FIELD_MAX_CONN_PRIV;
+    ASSERT_EQ(UCS_OK, uct_cm_query(server_->cm(), &attr));
+    EXPECT_GE(attr.max_conn_priv, 1024u);
+}
+
+TEST_P(uct_cm_test, listener_query)
+{
+    make_pair();
+    listen();
+    uct_listener_attr_t attr{};
+    attr.field_mask = UCT_LISTENER_ATTR_FIELD_SOCKADDR;
+    ASSERT_EQ(UCS_OK, uct_listener_query(acceptor_->listener(), &attr));
+    EXPECT_NE(0, port_of(attr.sockaddr));
+    EXPECT_EQ(0, memcmp(&reinterpret_cast<sockaddr_in &>(attr.sockaddr).sin_addr,
+                        &reinterpret_cast<sockaddr_in &>(address_).sin_addr, 4));
+}
+
+TEST_P(uct_cm_test, ep_query)
+{
+    make_pair();
+    listen();
+    auto c = connect();
+    expect_connected(*c);
+    uct_ep_attr_t ours{}, theirs{};
+    ours.field_mask = theirs.field_mask =
+        UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR | UCT_EP_ATTR_FIELD_REMOTE_SOCKADDR;
+    ASSERT_EQ(UCS_OK, uct_ep_query(c->ep(), &ours));
+    ASSERT_EQ(UCS_OK, uct_ep_query(accepted().ep(), &theirs));
+    sockaddr_storage listening = acceptor_->address();
+    EXPECT_TRUE(same_address(ours.remote_address, listening));
+    EXPECT_TRUE(same_address(theirs.local_address, listening));
+    EXPECT_TRUE(same_address(ours.local_address, theirs.remote_address));
+}
+
+TEST_P(uct_cm_test, set_local_sockaddr)
+{
+    make_pair();
+    listen();
+    peer c(*client_);
+    c.private_data = client_data;
+    sockaddr_storage local = address_;
+    set_port(local, 0);
+    c.local = &local;
+    ASSERT_EQ(UCS_OK, c.connect(acceptor_->address()));
+    expect_connected(c);
+    uct_ep_attr_t attr{};
+    attr.field_mask = UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR;
+    ASSERT_EQ(UCS_OK, uct_ep_query(c.ep(), &attr));
+    set_port(attr.local_address, 0);
+    EXPECT_TRUE(same_address(attr.local_address, local));
+}
+
+TEST_P(uct_cm_test, local_sockaddr_that_is_not_ours_fails)
+{
+    make_pair();
+    listen();
+    peer c(*client_);
+    sockaddr_storage local = ipv4("192.0.2.1", 0);
+    c.local = &local;
+    ASSERT_EQ(UCS_OK, c.connect(acceptor_->address()));
+    ASSERT_TRUE(wait([&] { return c.failed(); }));
+    EXPECT_EQ(0u, acceptor_->requests());
+}
+
+TEST_P(uct_cm_test, cm_open_listen_close)
+{
+    make_pair();
+    listen();
+    auto c = connect();
+    expect_connected(*c);
+    EXPECT_EQ(1, c->resolved);
+    EXPECT_FALSE(c->device.empty());
+    EXPECT_FALSE(acceptor_->device().empty());
+    EXPECT_EQ(client_data, acceptor_->data());
+    EXPECT_EQ(server_data, c->received);
+    EXPECT_EQ(0, c->disconnected);
+
+    EXPECT_EQ(UCS_OK, uct_ep_disconnect(c->ep(), 0));
+    EXPECT_TRUE(wait([&] { return accepted().disconnected == 1; }));
+    EXPECT_EQ(UCS_OK, uct_ep_disconnect(accepted().ep(), 0));
+    EXPECT_TRUE(wait([&] { return c->disconnected == 1; }));
+}
+
+TEST_P(uct_cm_test, cm_open_listen_close_large_priv_data)
+{
+    server_ = std::make_unique<entity>(GetParam(), "900k");
+    client_ = std::make_unique<entity>(GetParam(), "900k");
+    listen();
+    std::string large(420 * 1024, 'c');
+    for (size_t i = 0; i < large.size(); ++i) {
+        large[i] = static_cast<char>(i * 7 + i / 251);
+    }
+    acceptor_->reply_data = large;
+    std::reverse(acceptor_->reply_data.begin(), acceptor_->reply_data.end());
+    auto c = connect(large);
+    expect_connected(*c);
+    EXPECT_TRUE(large == acceptor_->data());
+    EXPECT_TRUE(acceptor_->reply_data == c->received);
+}
+
+// Every length around the borders of what a core carries at connect and of a message.
+TEST_P(uct_cm_test, private_data_of_every_length)
+{
+    make_pair();
+    listen();
+    size_t done = 0;
+    for (size_t length : {0,   1,    31,   32,   33,   40,   41,   239,  240,  241,
+                          256, 1024, 2031, 2032, 2033, 2271, 2272, 2273, 4095, 4096}) {
+        acceptor_->reply_data = std::string(length, 's');
+        auto c = connect(std::string(length, 'c'));
+        ASSERT_TRUE(wait([&] { return c->answered == 1; })) << length;
+        EXPECT_EQ(UCS_OK, c->status);
+        EXPECT_EQ(acceptor_->reply_data, c->received);
+        EXPECT_EQ(std::string(length, 'c'), acceptor_->data());
+        ++done;
+        ASSERT_TRUE(wait([&] { return acceptor_->accepted_count() == done; }));
+        ASSERT_TRUE(wait([&] { return acceptor_->accepted(done - 1).notified == 1; }));
+    }
+}
+
+TEST_P(uct_cm_test, private_data_too_long)
+{
+    make_pair();
+    listen();
+    peer c(*client_);
+    c.private_data = std::string(client_->max_conn_priv() + 1, 'x');
+    ASSERT_EQ(UCS_OK, c.create(acceptor_->address()));
+    ASSERT_TRUE(wait([&] { return c.resolved == 1; }));
+    EXPECT_EQ(UCS_ERR_BUFFER_TOO_SMALL, c.connect_status);
+    EXPECT_EQ(0u, acceptor_->requests());
+}
+
+TEST_P(uct_cm_test, cm_open_listen_kill_server)
+{
+    make_pair();
+    listen();
+    auto c = connect();
+    expect_connected(*c);
+    acceptor_.reset();
+    server_.reset();
+    EXPECT_TRUE(wait([&] { return c->disconnected == 1; }));
+}
+
+TEST_P(uct_cm_test, cm_server_reject)
+{
+    make_pair();
+    listen(acceptor::policy::reject_at_once);
+    auto c = connect();
+    ASSERT_TRUE(wait([&] { return c->answered == 1; }));
+    EXPECT_EQ(UCS_ERR_REJECTED, c->status);
+    EXPECT_EQ(1u, acceptor_->requests());
+    EXPECT_EQ(UCS_OK, acceptor_->reject_status);
+    EXPECT_EQ(UCS_ERR_NOT_CONNECTED, uct_ep_disconnect(c->ep(), 0));
+    EXPECT_EQ(0, c->disconnected);
+}
+
+TEST_P(uct_cm_test, cm_server_reject_large_priv_data)
+{
+    make_pair();
+    listen(acceptor::policy::reject_at_once);
+    auto c = connect(std::string(4096, 'x'));
+    ASSERT_TRUE(wait([&] { return c->answered == 1; }));
+    EXPECT_EQ(UCS_ERR_REJECTED, c->status);
+}
+
+TEST_P(uct_cm_test, cm_server_reject_stress)
+{
+    make_pair();
+    for (int i = 0; i < 100; ++i) {
+        listen(acceptor::policy::reject_at_once);
+        auto c = connect(i % 2 ? client_data : std::string(3000, 'x'));
+        ASSERT_TRUE(wait([&] { return c->answered == 1; })) << i;
+        EXPECT_EQ(UCS_ERR_REJECTED, c->status);
+        c.reset();
+        acceptor_.reset();
+    }
+}
+
+TEST_P(uct_cm_test, pack_callback_of_server_rejects)
+{
+    make_pair();
+    listen(acceptor::policy::refuse_in_pack);
+    auto c = connect();
+    ASSERT_TRUE(wait([&] { return c->answered == 1; }));
+    EXPECT_EQ(UCS_ERR_REJECTED, c->status);
+    EXPECT_EQ(UCS_ERR_BUSY, acceptor_->create_status);
+}
+
+TEST_P(uct_cm_test, many_conns_on_client)
+{
+    make_pair();
+    listen();
+    constexpr size_t count = 100;
+    std::vector<std::unique_ptr<peer>> clients;
+    for (size_t i = 0; i < count; ++i) {
+        clients.push_back(connect());
+    }
+    ASSERT_TRUE(wait([&] { return acceptor_->accepted_count() == count; }));
+    for (size_t i = 0; i < count; ++i) {
+        ASSERT_TRUE(wait([&] { return clients[i]->answered == 1; }));
+        ASSERT_EQ(UCS_OK, clients[i]->status);
+        ASSERT_TRUE(wait([&] { return acceptor_->accepted(i).notified == 1; }));
+        ASSERT_EQ(UCS_OK, acceptor_->accepted(i).status);
+    }
+    for (size_t i = 0; i < count; ++i) {
+        EXPECT_EQ(UCS_OK, uct_ep_disconnect(acceptor_->accepted(i).ep(), 0));
+    }
+    for (size_t i = 0; i < count; ++i) {
+        ASSERT_TRUE(wait([&] { return clients[i]->disconnected == 1; }));
+        EXPECT_EQ(UCS_OK, uct_ep_disconnect(clients[i]->ep(), 0));
+    }
+    for (size_t i = 0; i < count; ++i) {
+        EXPECT_TRUE(wait([&] { return acceptor_->accepted(i).disconnected == 1; }));
+    }
+}
+
+bool no_server(ucs_status_t status)
+{
+    return status == UCS_ERR_UNREACHABLE || status == UCS_ERR_NOT_CONNECTED ||
+           status == UCS_ERR_CONNECTION_RESET;
+}
+
+TEST_P(uct_cm_test, err_handle)
+{
+    make_pair();
+    listen();
+    sockaddr_storage nobody = acceptor_->address();
+    acceptor_.reset();
+    peer c(*client_);
+    c.private_data = client_data;
+    ASSERT_EQ(UCS_OK, c.connect(nobody));
+    ASSERT_TRUE(wait([&] { return c.failed(); }));
+    EXPECT_TRUE(no_server(c.status)) << ucs_status_string(c.status);
+}
+
+TEST_P(uct_cm_test, conn_to_non_exist_server_port)
+{
+    make_pair();
+    listen();
+    sockaddr_storage nobody = acceptor_->address();
+    set_port(nobody, 1);
+    peer c(*client_);
+    ASSERT_EQ(UCS_OK, c.connect(nobody));
+    ASSERT_TRUE(wait([&] { return c.failed(); }));
+    EXPECT_TRUE(no_server(c.status)) << ucs_status_string(c.status);
+    EXPECT_EQ(0u, acceptor_->requests());
+}
+
+TEST_P(uct_cm_test, conn_to_non_exist_ip)
+{
+    make_pair();
+    peer c(*client_);
+    ASSERT_EQ(UCS_OK, c.connect(ipv4("240.0.0.0", 1337)));
+    ASSERT_TRUE(wait([&] { return c.failed(); }));
+    EXPECT_TRUE(no_server(c.status)) << ucs_status_string(c.status);
+}
+
+TEST_P(uct_cm_test, connect_client_to_server_with_delay)
+{
+    make_pair();
+    listen(acceptor::policy::keep);
+    auto c = connect();
+    ASSERT_TRUE(wait([&] { return acceptor_->kept() == 1; }));
+    usleep(50000);
+    EXPECT_EQ(0, c->answered);
+    EXPECT_EQ(UCS_OK, acceptor_->accept_kept());
+    expect_connected(*c);
+}
+
+TEST_P(uct_cm_test, destroy_client_before_accept)
+{
+    make_pair();
+    for (size_t length : {20, 3000}) {
+        listen(acceptor::policy::keep);
+        auto c = connect(std::string(length, 'x'));
+        ASSERT_TRUE(wait([&] { return acceptor_->kept() == 1; }));
+        c.reset();
+        usleep(50000);
+        ucs_status_t status = acceptor_->accept_kept();
+        EXPECT_TRUE(status == UCS_OK || no_server(status));
+        if (status == UCS_OK) {
+            ASSERT_TRUE(wait([&] { return accepted().notified == 1; }));
+            EXPECT_TRUE(no_server(accepted().status));
+        }
+        acceptor_.reset();
+    }
+}
+
+TEST_P(uct_cm_test, connect_client_to_server_reject_with_delay)
+{
+    make_pair();
+    for (size_t length : {20, 3000}) {
+        listen(acceptor::policy::keep);
+        auto c = connect(std::string(length, 'x'));
+        ASSERT_TRUE(wait([&] { return acceptor_->kept() == 1; }));
+        usleep(20000);
+        EXPECT_EQ(UCS_OK, acceptor_->reject_kept());
+        ASSERT_TRUE(wait([&] { return c->answered == 1; }));
+        EXPECT_EQ(UCS_ERR_REJECTED, c->status);
+        acceptor_.reset();
+    }
+}
+
+TEST_P(uct_cm_test, destroy_client_before_reject)
+{
+    make_pair();
+    for (size_t length : {20, 3000}) {
+        listen(acceptor::policy::keep);
+        auto c = connect(std::string(length, 'x'));
+        ASSERT_TRUE(wait([&] { return acceptor_->kept() == 1; }));
+        c.reset();
+        usleep(20000);
+        ucs_status_t status = acceptor_->reject_kept();
+        EXPECT_TRUE(status == UCS_OK || no_server(status));
+        acceptor_.reset();
+    }
+}
+
+TEST_P(uct_cm_test, request_outlives_listener)
+{
+    make_pair();
+    listen(acceptor::policy::keep);
+    auto a = connect();
+    auto b = connect();
+    ASSERT_TRUE(wait([&] { return acceptor_->kept() == 2; }));
+    acceptor_->destroy_listener();
+    EXPECT_EQ(UCS_OK, acceptor_->accept_kept());
+    ASSERT_TRUE(wait([&] { return a->answered + b->answered == 1; }));
+    EXPECT_EQ(UCS_OK, a->answered ? a->status : b->status);
+}
+
+TEST_P(uct_cm_test, ep_disconnect_err_codes)
+{
+    make_pair();
+    listen(acceptor::policy::keep);
+    auto c = connect();
+    ASSERT_TRUE(wait([&] { return acceptor_->kept() == 1; }));
+    EXPECT_EQ(UCS_ERR_BUSY, uct_ep_disconnect(c->ep(), 0));
+    EXPECT_EQ(UCS_OK, acceptor_->accept_kept());
+    expect_connected(*c);
+    peer &s = accepted();
+    EXPECT_EQ(UCS_OK, uct_ep_disconnect(c->ep(), 0));
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_disconnect(c->ep(), 0));
+    ASSERT_TRUE(wait([&] { return s.disconnected == 1; }));
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_disconnect(c->ep(), 0));
+    EXPECT_EQ(UCS_OK, uct_ep_disconnect(s.ep(), 0));
+    ASSERT_TRUE(wait([&] { return c->disconnected == 1; }));
+    EXPECT_EQ(UCS_ERR_NOT_CONNECTED, uct_ep_disconnect(c->ep(), 0));
+    EXPECT_EQ(UCS_ERR_NOT_CONNECTED, uct_ep_disconnect(s.ep(), 0));
+}
+
+TEST_P(uct_cm_test, concurrent_handle_conn_req_and_close_listener)
+{
+    make_pair();
+    listen(acceptor::policy::reject_slowly);
+    auto c = connect();
+    ASSERT_TRUE(wait([&] { return acceptor_->in_callback.load(); }));
+    acceptor_->destroy_listener();
+    EXPECT_FALSE(acceptor_->in_callback.load()) << "the callback still runs";
+    ASSERT_TRUE(wait([&] { return c->answered == 1; }));
+    EXPECT_EQ(UCS_ERR_REJECTED, c->status);
+}
+
+TEST_P(uct_cm_test, many_clients_to_one_server)
+{
+    make_pair();
+    listen();
+    constexpr size_t count = 100;
+    std::vector<std::unique_ptr<entity>> managers;
+    std::vector<std::unique_ptr<peer>> clients;
+    for (size_t i = 0; i < count; ++i) {
+        managers.push_back(std::make_unique<entity>(GetParam()));
+        clients.push_back(std::make_unique<peer>(*managers.back()));
+        clients.back()->private_data = std::to_string(i);
+        clients.back()->answer_disconnect = true;
+        ASSERT_EQ(UCS_OK, clients.back()->connect(acceptor_->address()));
+    }
+    acceptor_->answer_disconnect = true;
+    ASSERT_TRUE(wait([&] { return acceptor_->accepted_count() == count; }));
+    for (size_t i = 0; i < count; ++i) {
+        ASSERT_TRUE(wait([&] { return acceptor_->accepted(i).notified == 1; }));
+    }
+    std::mt19937 random(1);
+    for (size_t i = 0; i < count; ++i) {
+        unsigned who = random() % 3 + 1;
+        if (who & 1) {
+            clients[i]->ask_disconnect();
+        }
+        if (who & 2) {
+            acceptor_->accepted(i).ask_disconnect();
+        }
+    }
+    for (size_t i = 0; i < count; ++i) {
+        EXPECT_TRUE(wait([&] { return clients[i]->disconnected == 1; })) << i;
+        EXPECT_TRUE(wait([&] { return acceptor_->accepted(i).disconnected == 1; })) << i;
+    }
+    clients.clear();
+}
+
+TEST_P(uct_cm_test, server_switch_cm)
+{
+    make_pair();
+    entity other(GetParam());
+    for (size_t length : {20, 3000}) {
+        listen();
+        acceptor_->accept_on = &other;
+        auto c = connect(std::string(length, 'x'));
+        expect_connected(*c);
+        EXPECT_EQ(server_data, c->received);
+        EXPECT_EQ(UCS_OK, uct_ep_disconnect(c->ep(), 0));
+        EXPECT_TRUE(wait([&] { return accepted().disconnected == 1; }));
+        c.reset();
+        acceptor_.reset();
+    }
+}
+
+TEST_P(uct_cm_test, legacy_cm_open_listen_close)
+{
+    make_pair();
+    listen(acceptor::policy::accept_with_pack);
+    peer c(*client_);
+    c.private_data = client_data;
+    c.use_pack = true;
+    ASSERT_EQ(UCS_OK, c.connect(acceptor_->address()));
+    expect_connected(c);
+    EXPECT_EQ(client_data, acceptor_->data());
+    EXPECT_EQ(server_data, c.received);
+    EXPECT_EQ(0, c.resolved);
+}
+
+TEST_P(uct_cm_test, failing_pack_callback_is_the_last)
+{
+    make_pair();
+    listen();
+    peer c(*client_);
+    c.use_pack = true;
+    c.pack_result = UCS_ERR_NO_MEMORY;
+    ASSERT_EQ(UCS_OK, c.connect(acceptor_->address()));
+    ASSERT_TRUE(wait([&] { return c.packed == 1; }));
+    usleep(50000);
+    EXPECT_EQ(0, c.answered);
+    EXPECT_EQ(0u, acceptor_->requests());
+}
+
+TEST_P(uct_cm_test, failing_resolve_callback_is_the_last)
+{
+    make_pair();
+    listen();
+    peer c(*client_);
+    c.resolve_result = UCS_ERR_NO_MEMORY;
+    ASSERT_EQ(UCS_OK, c.connect(acceptor_->address()));
+    ASSERT_TRUE(wait([&] { return c.resolved == 1; }));
+    usleep(50000);
+    EXPECT_EQ(0, c.answered);
+}
+
+TEST_P(uct_cm_test, connect_after_the_resolve_callback)
+{
+    make_pair();
+    listen();
+    peer c(*client_);
+    c.private_data = client_data;
+    c.connect_by_hand = true;
+    ASSERT_EQ(UCS_OK, c.connect(acceptor_->address()));
+    ASSERT_TRUE(wait([&] { return c.resolved == 1; }));
+    EXPECT_EQ(0u, acceptor_->requests());
+    EXPECT_EQ(UCS_OK, c.send_private_data());
+    expect_connected(c);
+}
+
+TEST_P(uct_cm_test, notify_after_the_connect_callback)
+{
+    make_pair();
+    listen();
+    peer c(*client_);
+    c.notify_by_hand = true;
+    ASSERT_EQ(UCS_OK, c.connect(acceptor_->address()));
+    ASSERT_TRUE(wait([&] { return c.answered == 1; }));
+    usleep(20000);
+    EXPECT_EQ(0, accepted().notified);
+    EXPECT_EQ(UCS_OK, uct_cm_client_ep_conn_notify(c.ep()));
+    ASSERT_TRUE(wait([&] { return accepted().notified == 1; }));
+}
+
+TEST_P(uct_cm_test, notify_of_a_lost_connection)
+{
+    make_pair();
+    listen();
+    peer c(*client_);
+    c.notify_by_hand = true;
+    ASSERT_EQ(UCS_OK, c.connect(acceptor_->address()));
+    ASSERT_TRUE(wait([&] { return c.answered == 1; }));
+    acceptor_.reset();
+    ASSERT_TRUE(wait([&] { return c.disconnected == 1; }));
+    EXPECT_EQ(UCS_ERR_NOT_CONNECTED, uct_cm_client_ep_conn_notify(c.ep()));
+}
+
+TEST_P(uct_cm_test, client_that_leaves_before_notify)
+{
+    make_pair();
+    listen();
+    {
+        peer c(*client_);
+        c.notify_by_hand = true;
+        ASSERT_EQ(UCS_OK, c.connect(acceptor_->address()));
+        ASSERT_TRUE(wait([&] { return c.answered == 1; }));
+    }
+    ASSERT_TRUE(wait([&] { return accepted().notified == 1; }));
+    EXPECT_TRUE(no_server(accepted().status));
+    EXPECT_EQ(0, accepted().disconnected);
+}
+
+// Destroyed in each of its callbacks, and from another thread while they run.
+TEST_P(uct_cm_test, destroy_in_every_callback)
+{
+    make_pair();
+    listen();
+    for (peer::stage stage :
+         {peer::stage::resolve, peer::stage::connect, peer::stage::disconnect}) {
+        auto c = std::make_unique<peer>(*client_);
+        c->private_data = client_data;
+        c->destroy_in = stage;
+        ASSERT_EQ(UCS_OK, c->connect(acceptor_->address()));
+        if (stage == peer::stage::disconnect) {
+            ASSERT_TRUE(wait([&] { return c->answered == 1; }));
+            ASSERT_TRUE(wait([&] {
+                return acceptor_->accepted_count() == 2 && acceptor_->accepted(1).notified == 1;
+            }));
+            EXPECT_EQ(UCS_OK, uct_ep_disconnect(acceptor_->accepted(1).ep(), 0));
+        }
+        ASSERT_TRUE(wait([&] { return c->destroyed.load(); }));
+    }
+    usleep(20000);
+}
+
+TEST_P(uct_cm_test, destroy_waits_for_its_callback)
+{
+    make_pair();
+    listen();
+    peer c(*client_);
+    c.slow_resolve = true;
+    c.connect_by_hand = true;
+    ASSERT_EQ(UCS_OK, c.connect(acceptor_->address()));
+    ASSERT_TRUE(wait([&] { return c.in_callback.load(); }));
+    c.destroy();
+    EXPECT_FALSE(c.in_callback.load());
+}
+
+TEST_P(uct_cm_test, thousand_connections_leave_nothing)
+{
+    make_pair();
+    listen();
+    size_t before = 0;
+    for (size_t i = 0; i < 1000; ++i) {
+        {
+            auto c = connect(i % 10 ? client_data : std::string(3000, 'x'));
+            ASSERT_TRUE(wait([&] { return c->answered == 1; })) << i;
+            ASSERT_EQ(UCS_OK, c->status) << i;
+            ASSERT_TRUE(wait([&] { return acceptor_->accepted_count() == 1; }));
+            ASSERT_TRUE(wait([&] { return acceptor_->accepted(0).notified == 1; }));
+        }
+        acceptor_->drop_accepted();
+        if (i == 50) {
+            before = open_files();
+        }
+    }
+    EXPECT_LE(open_files(), before + 2);
+}
+
+TEST_P(uct_cm_test, port_in_use)
+{
+    make_pair();
+    listen();
+    uct_listener_h second = nullptr;
+    sockaddr_storage taken = acceptor_->address();
+    EXPECT_EQ(UCS_ERR_BUSY, acceptor::create(*server_, taken, nullptr, &second));
+}
+
+TEST_P(uct_cm_test, listen_on_any_address)
+{
+    make_pair();
+    sockaddr_storage any = ipv4("0.0.0.0", 0);
+    acceptor_ = std::make_unique<acceptor>(*server_, any, acceptor::policy::accept_at_once);
+    sockaddr_storage target = address_;
+    set_port(target, port_of(acceptor_->address()));
+    peer c(*client_);
+    ASSERT_EQ(UCS_OK, c.connect(target));
+    expect_connected(c);
+}
+
+TEST_P(uct_cm_test, ipv6)
+{
+    if (std::string(GetParam()) != "tcp") {
+        GTEST_SKIP() << "the loopback address is tcp's";
+    }
+    make_pair();
+    sockaddr_storage any{};
+    auto &in6 = reinterpret_cast<sockaddr_in6 &>(any);
+    in6.sin6_family = AF_INET6;
+    in6.sin6_addr = in6addr_loopback;
+    uct_listener_h probe = nullptr;
+    if (acceptor::create(*server_, any, nullptr, &probe) != UCS_OK) {
+        GTEST_SKIP() << "no IPv6 here";
+    }
+    uct_listener_destroy(probe);
+    acceptor_ = std::make_unique<acceptor>(*server_, any, acceptor::policy::accept_at_once);
+    peer c(*client_);
+    c.private_data = client_data;
+    ASSERT_EQ(UCS_OK, c.connect(acceptor_->address()));
+    expect_connected(c);
+}
+
+TEST_P(uct_cm_test, wrong_arguments)
+{
+    make_pair();
+    listen();
+    peer unused(*client_);
+    uct_ep_h ep = nullptr;
+    sockaddr_storage target = acceptor_->address();
+    ucs_sock_addr_t to{reinterpret_cast<sockaddr *>(&target), sizeof(sockaddr_in)};
+    uct_ep_params_t params{};
+    params.cm = client_->cm();
+    params.sockaddr = &to;
+    params.field_mask = UCT_EP_PARAM_FIELD_CM | UCT_EP_PARAM_FIELD_SOCKADDR;
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED, uct_ep_create(&params, &ep)) << "no callback flags";
+    params.field_mask |= UCT_EP_PARAM_FIELD_SOCKADDR_CB_FLAGS;
+    params.sockaddr_cb_flags = 0;
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED, uct_ep_create(&params, &ep)) << "not asynchronous";
+    params.sockaddr_cb_flags = UCT_CB_FLAG_ASYNC;
+    params.field_mask |= UCT_EP_PARAM_FIELD_CM_RESOLVE_CB;
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_ep_create(&params, &ep)) << "callback NULL";
+    params.field_mask &= ~(UCT_EP_PARAM_FIELD_SOCKADDR | UCT_EP_PARAM_FIELD_CM_RESOLVE_CB);
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_ep_create(&params, &ep)) << "no address";
+    params.field_mask |= UCT_EP_PARAM_FIELD_CONN_REQUEST;
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_ep_create(&params, &ep)) << "no request";
+
+    uct_listener_params_t listen_params{};
+    uct_listener_h listener = nullptr;
+    auto *address = reinterpret_cast<sockaddr *>(&target);
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_listener_create(client_->cm(), address, sizeof(target),
+                                                         &listen_params, &listener));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, acceptor::create(*client_, target, nullptr, &listener, 2));
+    target.ss_family = AF_UNIX;
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, acceptor::create(*client_, target, nullptr, &listener));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_cm_query(nullptr, nullptr));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_listener_query(nullptr, nullptr));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_listener_reject(acceptor_->listener(), nullptr));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_ep_connect(nullptr, nullptr));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_ep_disconnect(nullptr, 0));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_cm_client_ep_conn_notify(nullptr));
+}
+
+// Bytes of a stranger, at once or in pieces, or none; then he leaves or stays.
+TEST_P(uct_cm_test, garbage_on_the_port)
+{
+    if (std::string(GetParam()) != "tcp") {
+        GTEST_SKIP() << "only tcp has a port for strangers";
+    }
+    make_pair();
+    listen();
+    std::mt19937 random(7);
+    std::vector<int> staying;
+    for (int i = 0; i < 200; ++i) {
+        int fd = stranger(acceptor_->address());
+        ASSERT_GE(fd, 0);
+        std::string bytes(random() % 600, '\0');
+        for (char &c : bytes) {
+            c = static_cast<char>(random());
+        }
+        if (i % 4 == 1 && bytes.size() >= 8) {
+            // A header of tcp's own, with our data wrong.
+            const unsigned char header[] = {3, static_cast<unsigned char>(random() % 5), 0, 40};
+            memcpy(bytes.data(), header, sizeof(header));
+        }
+        // Whether he is still listened to is not his choice.
+        [[maybe_unused]] ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        if (i % 10 == 0) {
+            staying.push_back(fd);
+        } else {
+            close(fd);
+        }
+    }
+    auto c = connect();
+    expect_connected(*c);
+    EXPECT_EQ(1u, acceptor_->requests());
+    for (int fd : staying) {
+        close(fd);
+    }
+}
+
+// ---- Deaths
+
+class uct_cm_kill_test : public uct_cm_test {
+  protected:
+    // The child has no thread of the parent's, so it is forked before anything is opened.
+    template <class F>
+    pid_t fork_child(F &&f)
+    {
+        pid_t pid = fork();
+        if (pid == 0) {
+            f();
+            _exit(0);
+        }
+        return pid;
+    }
+
+    void kill_child(pid_t pid)
+    {
+        kill(pid, SIGKILL);
+        waitpid(pid, nullptr, 0);
+    }
+
+    static void tell(int fd, uint16_t port)
+    {
+        [[maybe_unused]] ssize_t ret = write(fd, &port, sizeof(port));
+    }
+
+    static uint16_t hear(int fd)
+    {
+        uint16_t port = 0;
+        [[maybe_unused]] ssize_t ret = read(fd, &port, sizeof(port));
+        return port;
+    }
+};
+
+TEST_P(uct_cm_kill_test, killed_server)
+{
+    for (acceptor::policy policy : {acceptor::policy::accept_at_once, acceptor::policy::keep}) {
+        for (size_t length : {20, 3000}) {
+            int pipes[2];
+            ASSERT_EQ(0, pipe(pipes));
+            pid_t pid = fork_child([&] {
+                make_pair();
+                listen(policy);
+                tell(pipes[1], port_of(acceptor_->address()));
+                pause();
+            });
+            sockaddr_storage to = address_;
+            set_port(to, hear(pipes[0]));
+            client_ = std::make_unique<entity>(GetParam());
+            peer c(*client_);
+            c.private_data = std::string(length, 'x');
+            ASSERT_EQ(UCS_OK, c.connect(to));
+            if (policy == acceptor::policy::keep) {
+                usleep(100000);
+                kill_child(pid);
+                ASSERT_TRUE(wait([&] { return c.answered == 1; }, 2));
+                EXPECT_TRUE(no_server(c.status));
+                EXPECT_EQ(0, c.disconnected);
+            } else {
+                ASSERT_TRUE(wait([&] { return c.answered == 1; }));
+                kill_child(pid);
+                ASSERT_TRUE(wait([&] { return c.disconnected == 1; }, 2));
+            }
+            close(pipes[0]);
+            close(pipes[1]);
+            c.destroy();
+            client_.reset();
+        }
+    }
+}
+
+TEST_P(uct_cm_kill_test, killed_client)
+{
+    for (acceptor::policy policy : {acceptor::policy::accept_at_once, acceptor::policy::keep}) {
+        for (size_t length : {20, 3000}) {
+            int pipes[2];
+            ASSERT_EQ(0, pipe(pipes));
+            pid_t pid = fork_child([&] {
+                client_ = std::make_unique<entity>(GetParam());
+                peer c(*client_);
+                c.private_data = std::string(length, 'x');
+                sockaddr_storage to = address_;
+                set_port(to, hear(pipes[0]));
+                c.connect(to);
+                pause();
+            });
+            server_ = std::make_unique<entity>(GetParam());
+            listen(policy);
+            tell(pipes[1], port_of(acceptor_->address()));
+            if (policy == acceptor::policy::keep) {
+                ASSERT_TRUE(wait([&] { return acceptor_->kept() == 1; }));
+                kill_child(pid);
+                ucs_status_t status = acceptor_->accept_kept();
+                if (status == UCS_OK) {
+                    ASSERT_TRUE(wait([&] { return accepted().notified == 1; }, 2));
+                    EXPECT_TRUE(no_server(accepted().status));
+                } else {
+                    EXPECT_TRUE(no_server(status));
+                }
+            } else {
+                ASSERT_TRUE(wait([&] { return accepted().notified == 1; }));
+                kill_child(pid);
+                ASSERT_TRUE(wait([&] { return accepted().disconnected == 1; }, 2));
+            }
+            close(pipes[0]);
+            close(pipes[1]);
+            acceptor_.reset();
+            server_.reset();
+        }
+    }
+}
+
+// Both sides do anything at any time; the guards in peer and acceptor watch.
+class uct_cm_random_test : public uct_cm_test {
+  protected:
+    void run(unsigned seed, int steps)
+    {
+        SCOPED_TRACE(seed);
+        make_pair();
+        std::mt19937 random(seed);
+        listen(acceptor::policy::keep);
+        std::vector<std::unique_ptr<peer>> clients;
+        for (int i = 0; i < steps; ++i) {
+            switch (random() % 12) {
+            case 0:
+            case 1:
+            case 2:
+                if (clients.size() < 32) {
+                    clients.push_back(connect(std::string(random() % 4097, 'x')));
+                    clients.back()->answer_disconnect = random() % 2;
+                    clients.back()->notify_by_hand = random() % 8 == 0;
+                    clients.back()->arm();
+                }
+                break;
+            case 3:
+            case 4:
+                acceptor_->accept_kept();
+                break;
+            case 5:
+                acceptor_->reject_kept();
+                break;
+            case 6:
+                if (!clients.empty()) {
+                    clients[random() % clients.size()]->ask_disconnect();
+                }
+                break;
+            case 7:
+                acceptor_->disconnect_some(random());
+                break;
+            case 8:
+                if (!clients.empty()) {
+                    clients.erase(clients.begin() + static_cast<long>(random() % clients.size()));
+                }
+                break;
+            case 9:
+                acceptor_->drop_some(random());
+                break;
+            case 10:
+                if (random() % 16 == 0) {
+                    acceptor_.reset();
+                    listen(acceptor::policy::keep);
+                }
+                break;
+            default:
+                usleep(random() % 300);
+                break;
+            }
+        }
+        // Everything that is left settles: answered or refused.
+        acceptor_.reset();
+        for (auto &c : clients) {
+            EXPECT_TRUE(wait([&] { return c->failed() || c->disconnected == 1; }))
+                << c->resolved << c->answered << c->disconnected;
+        }
+        clients.clear();
+    }
+};
+
+TEST_P(uct_cm_random_test, fixed_seed)
+{
+    run(42, random_steps());
+}
+
+TEST_P(uct_cm_random_test, fresh_seed)
+{
+    run(std::random_device{}(), random_steps());
+}
+
+#define ENROL(name)                                                                                \
+    INSTANTIATE_TEST_SUITE_P(name, uct_cm_test, ::testing::Values(#name));                         \
+    INSTANTIATE_TEST_SUITE_P(name, uct_cm_kill_test, ::testing::Values(#name));                    \
+    INSTANTIATE_TEST_SUITE_P(name, uct_cm_random_test, ::testing::Values(#name))
+
+ENROL(tcp);
+ENROL(verbs);
+
+} // namespace

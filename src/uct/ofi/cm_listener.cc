@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Opening and closing of a listener; the requests' life is in cm_conn.cc.
+#include "uct/ofi/cm_listener.h"
+
+#include "ucs/error.h"
+#include "ucs/sockaddr.h"
+#include "uct/ofi/cm_route.h"
+#include "uct/ofi/error.h"
+
+#include <cstring>
+
+namespace uct::ofi {
+
+cm_listener::cm_listener(uct_cm &owner, std::shared_ptr<cm_engine> engine, const sockaddr *address,
+                         const uct_listener_params_t &params)
+    : engine_(std::move(engine)), callback_(params.conn_request_cb),
+      user_data_(params.field_mask & UCT_LISTENER_PARAM_FIELD_USER_DATA ? params.user_data
+                                                                        : nullptr)
+{
+    cm = &owner;
+    const core &c = engine_->provider();
+    std::string name;
+    if (!ucs::sockaddr_is_any(address)) {
+        name = device_with_address(c, address);
+        if (name.empty()) {
+            throw ucs::error(UCS_ERR_NO_DEVICE, "uct_listener_create: saddr %s is no address of %s",
+                             ucs::sockaddr_string(address).c_str(), c.transport.c_str());
+        }
+    }
+    cm_engine::lock held(engine_->mutex());
+    info_ = engine_->make_info(name, address->sa_family);
+    set_address(&info_->src_addr, &info_->src_addrlen, address);
+    fid_pep *pep = nullptr;
+    check(fi_passive_ep(engine_->fabric(), info_.get(), &pep, this), "fi_passive_ep");
+    pep_.reset(pep);
+    if (params.field_mask & UCT_LISTENER_PARAM_FIELD_BACKLOG) {
+        int backlog = params.backlog;
+        // tcp has a fixed one, larger than any that is asked for.
+        fi_control(&pep->fid, FI_BACKLOG, &backlog);
+    }
+    check(fi_pep_bind(pep, &engine_->eq()->fid, 0), "fi_pep_bind");
+    check(fi_listen(pep), "fi_listen");
+    size_t length = sizeof(address_);
+    check(fi_getname(&pep->fid, &address_, &length), "fi_getname");
+    engine_->add(pep, this);
+}
+
+cm_listener::~cm_listener()
+{
+    cm_engine::lock held(engine_->mutex());
+    closing_ = true;
+    engine_->wait_for_callback(held, this);
+    engine_->drain_events();
+    while (cm_conn *request = requests_.front()) {
+        if (request->delivered()) {
+            request->forget_listener(); // the user will answer it
+            requests_.erase(request);
+        } else {
+            request->reject();
+        }
+    }
+    engine_->remove(pep_.get());
+    pep_.reset();
+    engine_->clean();
+}
+
+void cm_listener::query(uct_listener_attr_t *attr) const
+{
+    if (attr->field_mask & UCT_LISTENER_ATTR_FIELD_SOCKADDR) {
+        attr->sockaddr = address_;
+    }
+}
+
+ucs_status_t cm_listener::reject(uct_conn_request_h handle)
+{
+    auto *request = static_cast<cm_conn *>(handle);
+    std::shared_ptr<cm_engine> engine = request->engine().shared_from_this();
+    cm_engine::lock held(engine->mutex());
+    ucs_status_t status = request->reject();
+    engine->clean();
+    return status;
+}
+
+} // namespace uct::ofi
