@@ -5,9 +5,7 @@
 
 #include "ucs/check.h"
 #include "ucs/error.h"
-#if __has_include("uct/cm.h")
 #include "uct/cm.h"
-#endif
 #include "uct/component.h"
 #include "uct/config.h"
 #include "uct/iface.h"
@@ -206,6 +204,10 @@ ucs_status_t uct_config_get(void *config, const char *name, char *value, size_t 
         auto *object = static_cast<uct::config_object *>(config);
         std::string text;
         ucs_status_t status = ucs::config::get(object->table(), object->values(), name, &text);
+        if (status == UCS_ERR_NO_ELEM) {
+            status = ucs::config::get(object->table(), object->values(),
+                                      (object->prefix + name).c_str(), &text);
+        }
         if (status == UCS_OK) {
             snprintf(value, max, "%s", text.c_str());
         }
@@ -220,7 +222,13 @@ ucs_status_t uct_config_modify(void *config, const char *name, const char *value
     UCS_CHECK_ARG(value, "uct_config_modify: value must not be NULL");
     return ucs::guard([&] {
         auto *object = static_cast<uct::config_object *>(config);
-        return ucs::config::set(object->table(), object->values(), name, value);
+        ucs_status_t status = ucs::config::set(object->table(), object->values(), name, value);
+        if (status == UCS_ERR_NO_ELEM) {
+            // UCX takes the name without the prefix of the object.
+            status = ucs::config::set(object->table(), object->values(),
+                                      (object->prefix + name).c_str(), value);
+        }
+        return status;
     });
 }
 
@@ -347,11 +355,7 @@ ucs_status_t uct_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
     uint64_t mask = params->field_mask;
     if (mask & UCT_EP_PARAM_FIELD_CM) {
         UCS_CHECK_ARG(params->cm, "uct_ep_create: params->cm must not be NULL");
-#if __has_include("uct/cm.h")
         return ucs::guard([&] { *ep_p = params->cm->create_ep(*params); });
-#else
-        return UCS_ERR_UNSUPPORTED;
-#endif
     }
     UCS_CHECK_ARG((mask & UCT_EP_PARAM_FIELD_IFACE) && params->iface,
                   "uct_ep_create: params->iface or params->cm must be given");
