@@ -23,16 +23,12 @@ enum uct_ep_attr_field {
 };
 
 /** What uct_ep_query() tells. */
-typedef struct uct_ep_attr {
+struct uct_ep_attr {
     uint64_t field_mask;                    /**< @ref uct_ep_attr_field */
     struct sockaddr_storage local_address;  /**< ours */
     struct sockaddr_storage remote_address; /**< the peer's */
     void *tx_token;                         /**< not supported */
-} uct_ep_attr_t;
-
-END_C_DECLS
-
-UCS_BEGIN_API
+};
 
 /**
  * Reads attributes of an endpoint that a connection manager made; field_mask says which.
@@ -43,6 +39,6 @@ UCS_BEGIN_API
  */
 ucs_status_t uct_ep_query(uct_ep_h ep, uct_ep_attr_t *ep_attr);
 
-UCS_END_API
+END_C_DECLS
 
 #endif
