@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Active messages: the forms, the limits, descriptors, order, and what a full queue does.
+#include "uct_entity.h"
+
+namespace uct_conformance {
+namespace {
+
+class uct_am : public uct_test {
+  protected:
+    std::vector<size_t> sizes(size_t limit) const
+    {
+        std::vector<size_t> s;
+        for (size_t n : {0ul, 1ul, 7ul, 8ul, 56ul, 100ul, 128ul, 1000ul, 4096ul, 8000ul, limit}) {
+            if (n <= limit) {
+                s.push_back(n);
+            }
+        }
+        return s;
+    }
+
+    uct_mem_h reg(entity &e, const std::string &s)
+    {
+        uct_mem_h memh = UCT_MEM_HANDLE_NULL;
+        if (e.md_attr.cap.flags & UCT_MD_FLAG_NEED_MEMH) {
+            EXPECT_EQ(uct_md_mem_reg(e.md, const_cast<char *>(s.data()), s.size(),
+                                     UCT_MD_MEM_ACCESS_ALL, &memh),
+                      UCS_OK);
+        }
+        return memh;
+    }
+
+    void dereg(entity &e, uct_mem_h memh)
+    {
+        if (memh != UCT_MEM_HANDLE_NULL) {
+            EXPECT_EQ(uct_md_mem_dereg(e.md, memh), UCS_OK);
+        }
+    }
+};
+
+TEST_P(uct_am, 197_short_arrives_whole)
+{
+    uct_ep_h ep = a().connect(b());
+    size_t n = 0;
+    for (size_t size : sizes(a().attr.cap.am.max_short - 8)) {
+        uint64_t header = 0x0102030405060708 + size;
+        std::string data = pattern(size, 1);
+        ASSERT_EQ(post([&] {
+                      return uct_ep_am_short(ep, 5, header, data.data(),
+                                             static_cast<unsigned>(size));
+                  }),
+                  UCS_OK);
+        ASSERT_TRUE(until([&] { return b().received.size() > n; })) << size;
+        const message &m = b().received[n++];
+        EXPECT_EQ(m.id, 5);
+        EXPECT_EQ(m.data, std::string(reinterpret_cast<char *>(&header), 8) + data);
+    }
+}
+
+TEST_P(uct_am, 197_short_iov_arrives_whole)
+{
+    uct_ep_h ep = a().connect(b());
+    std::string one = pattern(13, 1);
+    std::string two = pattern(40, 2);
+    uct_iov_t iov[2] = {{one.data(), one.size(), UCT_MEM_HANDLE_NULL, 0, 1},
+                        {two.data(), two.size(), UCT_MEM_HANDLE_NULL, 0, 1}};
+    ASSERT_EQ(post([&] { return uct_ep_am_short_iov(ep, 31, iov, 2); }), UCS_OK);
+    ASSERT_TRUE(until([&] { return !b().received.empty(); }));
+    EXPECT_EQ(b().received[0].id, 31);
+    EXPECT_EQ(b().received[0].data, one + two);
+}
+
+TEST_P(uct_am, 197_bcopy_arrives_whole)
+{
+    uct_ep_h ep = a().connect(b());
+    size_t n = 0;
+    for (size_t size : sizes(a().attr.cap.am.max_bcopy)) {
+        packed p{pattern(size, 3)};
+        ASSERT_EQ(post([&] { return uct_ep_am_bcopy(ep, 0, pack, &p, 0); }),
+                  static_cast<ssize_t>(size));
+        EXPECT_EQ(p.calls, 1) << "packed twice";
+        ASSERT_TRUE(until([&] { return b().received.size() > n; })) << size;
+        EXPECT_TRUE(b().received[n++].data == p.data);
+    }
+}
+
+TEST_P(uct_am, 197_zcopy_arrives_whole_and_completes_once)
+{
+    uct_ep_h ep = a().connect(b());
+    size_t n = 0;
+    for (size_t size : sizes(a().attr.cap.am.max_zcopy - 24)) {
+        std::string data = pattern(size, 4);
+        std::string header = pattern(24, 5);
+        uct_mem_h memh = size ? reg(a(), data) : UCT_MEM_HANDLE_NULL;
+        uct_iov_t iov{data.data(), size, memh, 0, 1};
+        guard g;
+        ucs_status_t status = post(
+            [&] { return uct_ep_am_zcopy(ep, 7, header.data(), 24, &iov, 1, 0, &g.completion); });
+        ASSERT_TRUE(status == UCS_OK || status == UCS_INPROGRESS) << ucs_status_string(status);
+        std::string sent_header = header;
+        header.assign(24, 'x'); // the caller's again
+        ASSERT_TRUE(until([&] {
+            return b().received.size() > n && (status == UCS_OK || g.calls == 1);
+        })) << size;
+        EXPECT_EQ(g.completion.status, UCS_OK);
+        EXPECT_EQ(g.calls, status == UCS_INPROGRESS);
+        EXPECT_TRUE(b().received[n++].data == sent_header + data);
+        dereg(a(), memh);
+    }
+}
+
+TEST_P(uct_am, 198_descriptor_can_be_kept)
+{
+    open({.rx_headroom = 40});
+    uct_ep_h ep = a().connect(b());
+    b().keep = true;
+    constexpr size_t count = 600; // more than there are receive buffers
+    size_t sent = 0;
+    for (size_t i = 0; i < count; ++i) {
+        packed p{pattern(100, static_cast<unsigned>(i))};
+        if (alone() && b().kept.size() > 100) {
+            for (void *desc : b().kept) {
+                uct_iface_release_desc(desc);
+            }
+            b().kept.clear();
+        }
+        ASSERT_EQ(post([&] { return uct_ep_am_bcopy(ep, 1, pack, &p, 0); }), 100);
+        ++sent;
+        progress();
+    }
+    ASSERT_TRUE(until([&] { return b().received.size() == sent; }));
+    size_t first = count - b().kept.size();
+    for (size_t i = 0; i < b().kept.size(); ++i) {
+        EXPECT_EQ(std::string(static_cast<char *>(b().kept[i]) + 40, 100),
+                  pattern(100, static_cast<unsigned>(first + i)));
+    }
+}
+
+TEST_P(uct_am, 200_alignment_is_kept)
+{
+    for (size_t align : {16ul, 64ul, 512ul}) {
+        for (size_t offset : {0ul, 8ul}) {
+            open({.rx_headroom = 24, .am_alignment = align, .am_align_offset = offset});
+            uct_ep_h ep = a().connect(b());
+            for (int i = 0; i < 10; ++i) {
+                packed p{pattern(200, 1)};
+                ASSERT_EQ(post([&] { return uct_ep_am_bcopy(ep, 1, pack, &p, 0); }), 200);
+                size_t n = b().received.size();
+                ASSERT_TRUE(until([&] { return b().received.size() > n; }));
+                EXPECT_EQ((reinterpret_cast<uintptr_t>(b().last_data) + offset) % align, 0u);
+            }
+        }
+    }
+}
+
+TEST_P(uct_am, 200_wrong_alignment_is_refused)
+{
+    EXPECT_THROW(open({.am_alignment = 65}), std::exception);
+    EXPECT_THROW(open({.am_alignment = 64, .am_align_offset = 65}), std::exception);
+    open({});
+}
+
+TEST_P(uct_am, 201_handler_id_beyond_the_limit_is_refused)
+{
+    EXPECT_EQ(uct_iface_set_am_handler(a().iface, UCT_AM_ID_MAX, entity::on_message, nullptr, 0),
+              UCS_ERR_INVALID_PARAM);
+}
+
+TEST_P(uct_am, 199_ten_thousand_into_a_slow_receiver_stay_in_order)
+{
+    uct_ep_h ep = a().connect(b());
+    size_t sent = 0;
+    constexpr size_t count = 10000;
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (sent < count && std::chrono::steady_clock::now() < end) {
+        uint64_t header = sent;
+        ucs_status_t status = posting([&] { return uct_ep_am_short(ep, 2, header, nullptr, 0); });
+        if (status == UCS_OK) {
+            ++sent;
+        } else {
+            ASSERT_EQ(status, UCS_ERR_NO_RESOURCE);
+            progress();
+        }
+        if (sent % 100 == 0) {
+            uct_worker_progress(a().worker); // the receiver sleeps
+        }
+    }
+    ASSERT_EQ(sent, count);
+    ASSERT_TRUE(until([&] { return b().received.size() == count; })) << b().received.size();
+    for (size_t i = 0; i < count; ++i) {
+        uint64_t header;
+        memcpy(&header, b().received[i].data.data(), 8);
+        ASSERT_EQ(header, i);
+    }
+}
+
+TEST_P(uct_am, 203_forms_do_not_overtake_each_other)
+{
+    uct_ep_h ep = a().connect(b());
+    std::vector<std::unique_ptr<guard>> guards;
+    std::string big = pattern(3000, 9);
+    uct_mem_h memh = reg(a(), big);
+    constexpr size_t count = 3000;
+    for (uint64_t i = 0; i < count; ++i) {
+        if (i % 3 == 0) {
+            ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, i, nullptr, 0); }), UCS_OK);
+        } else if (i % 3 == 1) {
+            packed p{std::string(reinterpret_cast<char *>(&i), 8) + pattern(i % 6000, 1)};
+            ASSERT_EQ(post([&] { return uct_ep_am_bcopy(ep, 1, pack, &p, 0); }),
+                      static_cast<ssize_t>(p.data.size()));
+        } else {
+            auto g = std::make_unique<guard>();
+            uct_iov_t iov{big.data(), big.size(), memh, 0, 1};
+            ucs_status_t status =
+                post([&] { return uct_ep_am_zcopy(ep, 1, &i, 8, &iov, 1, 0, &g->completion); });
+            ASSERT_TRUE(status == UCS_OK || status == UCS_INPROGRESS);
+            if (status == UCS_INPROGRESS) {
+                guards.push_back(std::move(g));
+            }
+        }
+    }
+    ASSERT_TRUE(until([&] { return b().received.size() == count; })) << b().received.size();
+    for (uint64_t i = 0; i < count; ++i) {
+        uint64_t header;
+        memcpy(&header, b().received[i].data.data(), 8);
+        ASSERT_EQ(header, i);
+    }
+    for (auto &g : guards) {
+        ASSERT_TRUE(until([&] { return g->calls == 1; }));
+        EXPECT_EQ(g->completion.status, UCS_OK);
+    }
+    dereg(a(), memh);
+}
+
+TEST_P(uct_am, 217_both_ways_at_once)
+{
+    uct_ep_h there = a().connect(b());
+    uct_ep_h back = alone() ? there : b().connect(a());
+    constexpr size_t count = 2000;
+    size_t sent[2] = {};
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while ((sent[0] < count || sent[1] < count) && std::chrono::steady_clock::now() < end) {
+        int k = 0;
+        for (uct_ep_h ep : {there, back}) {
+            uint64_t header = sent[k];
+            if (sent[k] < count &&
+                posting([&] { return uct_ep_am_short(ep, 3, header, "x", 1); }) == UCS_OK) {
+                ++sent[k];
+            }
+            ++k;
+        }
+        progress();
+    }
+    size_t expected = alone() ? 2 * count : count;
+    EXPECT_TRUE(until([&] {
+        return a().received.size() == expected && b().received.size() == expected;
+    })) << a().received.size()
+        << " " << b().received.size();
+}
+
+UCT_INSTANTIATE(uct_am);
+
+} // namespace
+} // namespace uct_conformance

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Put, get, atomics, and the memory they reach.
+#include "uct_entity.h"
+
+namespace uct_conformance {
+namespace {
+
+class uct_rma : public uct_test {
+  protected:
+    void SetUp() override
+    {
+        uct_test::SetUp();
+        if (IsSkipped()) {
+            return;
+        }
+        // A round of messages: connections are up.
+        ep = a().connect(b());
+        ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+        ASSERT_TRUE(until([&] { return !b().received.empty(); }));
+        target.assign(size, 't');
+        ASSERT_EQ(uct_md_mem_reg(b().md, target.data(), size, UCT_MD_MEM_ACCESS_ALL, &target_memh),
+                  UCS_OK);
+        local.assign(size, 'l');
+        ASSERT_EQ(uct_md_mem_reg(a().md, local.data(), size, UCT_MD_MEM_ACCESS_ALL, &local_memh),
+                  UCS_OK);
+        std::vector<char> packed_key(b().md_attr.rkey_packed_size);
+        ASSERT_EQ(uct_md_mkey_pack(b().md, target_memh, packed_key.data()), UCS_OK);
+        ASSERT_EQ(uct_rkey_unpack(a().component, packed_key.data(), &key), UCS_OK);
+        address = reinterpret_cast<uint64_t>(target.data());
+    }
+
+    void TearDown() override
+    {
+        if (target_memh) {
+            flush();
+            EXPECT_EQ(uct_rkey_release(a().component, &key), UCS_OK);
+            EXPECT_EQ(uct_md_mem_dereg(b().md, target_memh), UCS_OK);
+            EXPECT_EQ(uct_md_mem_dereg(a().md, local_memh), UCS_OK);
+        }
+        uct_test::TearDown();
+    }
+
+    // In place: the memory is registered.
+    static void fill(std::string &s, unsigned seed)
+    {
+        std::string p = pattern(s.size(), seed);
+        memcpy(s.data(), p.data(), p.size());
+    }
+
+    void flush()
+    {
+        guard g;
+        ucs_status_t status = post([&] { return uct_ep_flush(ep, 0, &g.completion); });
+        ASSERT_TRUE(status == UCS_OK || status == UCS_INPROGRESS);
+        ASSERT_TRUE(until([&] { return status == UCS_OK || g.calls == 1; }));
+    }
+
+    // A post with a completion; waits for it.
+    template <class Post>
+    void run(Post &&call)
+    {
+        guard g;
+        ucs_status_t status = post([&] { return call(&g.completion); });
+        ASSERT_TRUE(status == UCS_OK || status == UCS_INPROGRESS) << ucs_status_string(status);
+        ASSERT_TRUE(until([&] { return status == UCS_OK || g.calls == 1; }));
+        EXPECT_EQ(g.completion.status, UCS_OK);
+        EXPECT_EQ(g.calls, status == UCS_INPROGRESS);
+    }
+
+    static constexpr size_t size = 1 << 20;
+    uct_ep_h ep = nullptr;
+    std::string target;
+    std::string local;
+    uct_mem_h target_memh = UCT_MEM_HANDLE_NULL;
+    uct_mem_h local_memh = UCT_MEM_HANDLE_NULL;
+    uct_rkey_bundle_t key{};
+    uint64_t address = 0;
+};
+
+TEST_P(uct_rma, 202_put_short)
+{
+    if (!a().has(UCT_IFACE_FLAG_PUT_SHORT)) {
+        GTEST_SKIP();
+    }
+    std::string data = pattern(std::min<size_t>(a().attr.cap.put.max_short, 1000), 1);
+    ASSERT_EQ(post([&] {
+                  return uct_ep_put_short(ep, data.data(), static_cast<unsigned>(data.size()),
+                                          address + 77, key.rkey);
+              }),
+              UCS_OK);
+    flush();
+    EXPECT_TRUE(target.substr(77, data.size()) == data);
+    EXPECT_EQ(target[76], 't');
+    EXPECT_EQ(target[77 + data.size()], 't');
+}
+
+TEST_P(uct_rma, 202_put_bcopy)
+{
+    if (!a().has(UCT_IFACE_FLAG_PUT_BCOPY)) {
+        GTEST_SKIP();
+    }
+    packed p{pattern(std::min<size_t>(a().attr.cap.put.max_bcopy, 8000), 1)};
+    ASSERT_EQ(post([&] { return uct_ep_put_bcopy(ep, pack, &p, address + 5, key.rkey); }),
+              static_cast<ssize_t>(p.data.size()));
+    EXPECT_EQ(p.calls, 1);
+    flush();
+    EXPECT_TRUE(target.substr(5, p.data.size()) == p.data);
+}
+
+TEST_P(uct_rma, 202_put_zcopy)
+{
+    if (!a().has(UCT_IFACE_FLAG_PUT_ZCOPY)) {
+        GTEST_SKIP();
+    }
+    for (size_t length : {1ul, 4096ul, size}) {
+        fill(local, static_cast<unsigned>(length));
+        uct_iov_t iov{local.data(), length, local_memh, 0, 1};
+        run([&](uct_completion_t *c) {
+            return uct_ep_put_zcopy(ep, &iov, 1, address, key.rkey, c);
+        });
+        flush();
+        EXPECT_TRUE(target.substr(0, length) == local.substr(0, length));
+    }
+}
+
+TEST_P(uct_rma, 202_get_bcopy)
+{
+    if (!a().has(UCT_IFACE_FLAG_GET_BCOPY)) {
+        GTEST_SKIP();
+    }
+    fill(target, 3);
+    std::string got;
+    run([&](uct_completion_t *c) {
+        return uct_ep_get_bcopy(
+            ep,
+            [](void *arg, const void *data, size_t length) {
+                static_cast<std::string *>(arg)->assign(static_cast<const char *>(data), length);
+            },
+            &got, 8000, address + 11, key.rkey, c);
+    });
+    EXPECT_TRUE(got == target.substr(11, 8000));
+}
+
+TEST_P(uct_rma, 202_get_zcopy)
+{
+    if (!a().has(UCT_IFACE_FLAG_GET_ZCOPY)) {
+        GTEST_SKIP();
+    }
+    for (size_t length : {1ul, 4096ul, size}) {
+        fill(target, static_cast<unsigned>(length));
+        uct_iov_t iov{local.data(), length, local_memh, 0, 1};
+        run([&](uct_completion_t *c) {
+            return uct_ep_get_zcopy(ep, &iov, 1, address, key.rkey, c);
+        });
+        EXPECT_TRUE(local.substr(0, length) == target.substr(0, length));
+    }
+}
+
+TEST_P(uct_rma, 202_many_puts_then_flush)
+{
+    if (!a().has(UCT_IFACE_FLAG_PUT_SHORT)) {
+        GTEST_SKIP();
+    }
+    for (uint64_t i = 0; i < 2000; ++i) {
+        ASSERT_EQ(post([&] { return uct_ep_put_short(ep, &i, 8, address + i * 8, key.rkey); }),
+                  UCS_OK);
+    }
+    flush();
+    for (uint64_t i = 0; i < 2000; ++i) {
+        uint64_t value;
+        memcpy(&value, target.data() + i * 8, 8);
+        ASSERT_EQ(value, i);
+    }
+}
+
+TEST_P(uct_rma, 204_atomics)
+{
+    auto *value = reinterpret_cast<uint64_t *>(target.data());
+    uint64_t fops = a().attr.cap.atomic64.fop_flags;
+    uint64_t ops = a().attr.cap.atomic64.op_flags;
+    *value = 10;
+    uint64_t result = 0;
+    if (ops & UCS_BIT(UCT_ATOMIC_OP_ADD)) {
+        ASSERT_EQ(
+            post([&] { return uct_ep_atomic64_post(ep, UCT_ATOMIC_OP_ADD, 5, address, key.rkey); }),
+            UCS_OK);
+        flush();
+        EXPECT_EQ(*value, 15u);
+    }
+    if (fops & UCS_BIT(UCT_ATOMIC_OP_SWAP)) {
+        run([&](uct_completion_t *c) {
+            return uct_ep_atomic64_fetch(ep, UCT_ATOMIC_OP_SWAP, 7, &result, address, key.rkey, c);
+        });
+        EXPECT_EQ(result, 15u);
+        EXPECT_EQ(*value, 7u);
+    }
+    if (fops & UCS_BIT(UCT_ATOMIC_OP_CSWAP)) {
+        run([&](uct_completion_t *c) {
+            return uct_ep_atomic_cswap64(ep, 7, 9, address, key.rkey, &result, c);
+        });
+        EXPECT_EQ(result, 7u);
+        EXPECT_EQ(*value, 9u);
+    }
+    if (fops == 0 && ops == 0) {
+        EXPECT_EQ(uct_ep_atomic64_post(ep, UCT_ATOMIC_OP_ADD, 5, address, key.rkey),
+                  UCS_ERR_UNSUPPORTED);
+    }
+}
+
+TEST_P(uct_rma, 211_foreign_keys_are_refused)
+{
+    std::vector<char> garbage(b().md_attr.rkey_packed_size, 0x77);
+    uct_rkey_bundle_t bundle;
+    EXPECT_EQ(uct_rkey_unpack(a().component, garbage.data(), &bundle), UCS_ERR_UNSUPPORTED);
+}
+
+TEST_P(uct_rma, 211_registration_arguments)
+{
+    uct_mem_h memh;
+    EXPECT_EQ(uct_md_mem_reg(a().md, nullptr, 8, 0, &memh), UCS_ERR_INVALID_PARAM);
+    EXPECT_EQ(uct_md_mem_reg(a().md, local.data(), 8, 1u << 30, &memh), UCS_ERR_INVALID_PARAM);
+    EXPECT_EQ(uct_md_mem_dereg(a().md, UCT_MEM_HANDLE_NULL), UCS_ERR_INVALID_PARAM);
+    EXPECT_EQ(uct_md_mkey_pack(a().md, UCT_MEM_HANDLE_NULL, &memh), UCS_ERR_INVALID_PARAM);
+}
+
+TEST_P(uct_rma, 212_allocation_methods)
+{
+    uct_mem_alloc_params_t params{};
+    params.field_mask = UCT_MEM_ALLOC_PARAM_FIELD_MDS;
+    params.mds = {&a().md, 1};
+    for (uct_alloc_method_t method :
+         {UCT_ALLOC_METHOD_THP, UCT_ALLOC_METHOD_MD, UCT_ALLOC_METHOD_HEAP, UCT_ALLOC_METHOD_MMAP,
+          UCT_ALLOC_METHOD_HUGE}) {
+        uct_allocated_memory_t mem;
+        ucs_status_t status = uct_mem_alloc(4u << 20, &method, 1, &params, &mem);
+        if (status != UCS_OK) {
+            EXPECT_EQ(status, UCS_ERR_NO_MEMORY);
+            continue;
+        }
+        memset(mem.address, 1, mem.length);
+        EXPECT_GE(mem.length, 4u << 20);
+        EXPECT_EQ(mem.method, method);
+        EXPECT_EQ(uct_mem_free(&mem), UCS_OK);
+    }
+    uct_allocated_memory_t mem;
+    ASSERT_EQ(uct_iface_mem_alloc(a().iface, 10000, UCT_MD_MEM_ACCESS_ALL, "test", &mem), UCS_OK);
+    EXPECT_TRUE(mem.memh != UCT_MEM_HANDLE_NULL);
+    memset(mem.address, 1, mem.length);
+    uct_iface_mem_free(&mem);
+}
+
+UCT_INSTANTIATE(uct_rma);
+
+} // namespace
+} // namespace uct_conformance
