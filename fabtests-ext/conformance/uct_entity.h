@@ -86,6 +86,8 @@ class entity {
         ucs_status_t status = uct_iface_open(md, worker, &params, config, &iface);
         uct_config_release(config);
         if (status != UCS_OK) {
+            uct_worker_destroy(worker);
+            uct_md_close(md);
             throw std::runtime_error(ucs_status_string(status));
         }
         EXPECT_EQ(uct_iface_query(iface, &attr), UCS_OK);

@@ -12,6 +12,8 @@
 
 #include <uct/api/uct.h>
 
+#include <cstring>
+
 namespace uct {
 
 class iface;
@@ -154,6 +156,14 @@ inline ucs_status_t ep::no_resource()
 {
     stalled_round_ = owner_.round_;
     return UCS_ERR_NO_RESOURCE;
+}
+
+// Callers may give NULL for an empty payload, memcpy() may not get it.
+inline void copy_bytes(void *to, const void *from, size_t length)
+{
+    if (UCS_LIKELY(length > 0)) {
+        memcpy(to, from, length);
+    }
 }
 
 // Counts one finished operation of a completion; the last one calls back.

@@ -19,13 +19,13 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
             return no_resource();
         }
         memcpy(b->data, &header, sizeof(header));
-        memcpy(b->data + sizeof(header), payload, length);
+        copy_bytes(b->data + sizeof(header), payload, length);
         send_packed(b, id, length + sizeof(header));
         return UCS_OK;
     }
     alignas(16) char message[1024];
     memcpy(message, &header, sizeof(header));
-    memcpy(message + sizeof(header), payload, length);
+    copy_bytes(message + sizeof(header), payload, length);
     ssize_t ret = fi_injectdata(target, message, length + sizeof(header), id, address);
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret);
@@ -46,8 +46,8 @@ ucs_status_t ep::am_short_iov(uint8_t id, const uct_iov_t *iov, size_t count)
     size_t length = 0;
     for (size_t i = 0; i < count; ++i) {
         for (unsigned n = 0; n < iov[i].count; ++n) {
-            memcpy(b->data + length, static_cast<char *>(iov[i].buffer) + n * iov[i].stride,
-                   iov[i].length);
+            copy_bytes(b->data + length, static_cast<char *>(iov[i].buffer) + n * iov[i].stride,
+                       iov[i].length);
             length += iov[i].length;
         }
     }
@@ -132,7 +132,7 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
         return no_resource();
     }
     // The header is the caller's again when we return.
-    memcpy(b->data, header, header_length);
+    copy_bytes(b->data, header, header_length);
     iovec pieces[max_iov];
     void *descs[max_iov];
     size_t n = 0;

@@ -17,7 +17,7 @@ ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote,
     if (UCS_UNLIKELY(!b)) {
         return no_resource();
     }
-    memcpy(b->data, buffer, length);
+    copy_bytes(b->data, buffer, length);
     return write_buffer(b, length, remote, key);
 }
 

@@ -128,8 +128,8 @@ size_t gather(char *to, const uct_iov_t *iov, size_t count)
     size_t length = 0;
     for (size_t i = 0; i < count; ++i) {
         for (unsigned n = 0; n < iov[i].count; ++n) {
-            memcpy(to + length, static_cast<char *>(iov[i].buffer) + n * iov[i].stride,
-                   iov[i].length);
+            copy_bytes(to + length, static_cast<char *>(iov[i].buffer) + n * iov[i].stride,
+                       iov[i].length);
             length += iov[i].length;
         }
     }
@@ -279,7 +279,7 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
         return no_resource();
     }
     memcpy(m->payload, &header, sizeof(header));
-    memcpy(m->payload + sizeof(header), payload, length);
+    copy_bytes(m->payload + sizeof(header), payload, length);
     home().send(m, id, length + sizeof(header));
     return UCS_OK;
 }
@@ -313,9 +313,7 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
     if (!m) {
         return no_resource();
     }
-    if (header_length > 0) {
-        memcpy(m->payload, header, header_length);
-    }
+    copy_bytes(m->payload, header, header_length);
     size_t length = header_length + gather(m->payload + header_length, iov, count);
     home().send(m, id, length);
     return UCS_OK;
@@ -323,7 +321,7 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
 
 ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote, uct_rkey_t)
 {
-    memcpy(memory_at(remote), buffer, length);
+    copy_bytes(memory_at(remote), buffer, length);
     return UCS_OK;
 }
 
@@ -341,7 +339,7 @@ ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
 
 ucs_status_t ep::get_short(void *buffer, unsigned length, uint64_t remote, uct_rkey_t)
 {
-    memcpy(buffer, memory_at(remote), length);
+    copy_bytes(buffer, memory_at(remote), length);
     return UCS_OK;
 }
 
@@ -357,7 +355,7 @@ ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
 {
     for (size_t i = 0; i < count; ++i) {
         size_t length = iov[i].length * iov[i].count;
-        memcpy(iov[i].buffer, memory_at(remote), length);
+        copy_bytes(iov[i].buffer, memory_at(remote), length);
         remote += length;
     }
     return UCS_OK;
