@@ -10,10 +10,7 @@
 #include "ucs/error.h"
 #include "ucs/sockaddr.h"
 
-#if __has_include(<uct/api/v2/uct_v2.h>)
 #include <uct/api/v2/uct_v2.h>
-#define HAVE_EP_QUERY 1
-#endif
 
 #include <algorithm>
 #include <cstring>
@@ -156,14 +153,11 @@ ucp_ep *create_ep(ucp_worker *worker, const ucp_ep_params_t *params)
                      "conn_request, nor flags with UCP_EP_PARAMS_FLAGS_CLIENT_SERVER");
 }
 
-ucs_status_t query_sockaddr(ucp_ep *ep, [[maybe_unused]] ucp_ep_attr_t *attr)
+ucs_status_t query_sockaddr(ucp_ep *ep, ucp_ep_attr_t *attr)
 {
     if (!ep->control->cm_ep) {
         return UCS_ERR_NOT_CONNECTED;
     }
-#ifndef HAVE_EP_QUERY
-    return UCS_ERR_UNSUPPORTED;
-#else
     uct_ep_attr_t uct = {};
     uct.field_mask = UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR | UCT_EP_ATTR_FIELD_REMOTE_SOCKADDR;
     ucs_status_t status = uct_ep_query(ep->control->cm_ep, &uct);
@@ -177,7 +171,6 @@ ucs_status_t query_sockaddr(ucp_ep *ep, [[maybe_unused]] ucp_ep_attr_t *attr)
         attr->remote_sockaddr = uct.remote_address;
     }
     return UCS_OK;
-#endif
 }
 
 void query_transports(const ucp_ep *ep, ucp_transports_t *out)
@@ -286,6 +279,7 @@ ucs_status_ptr_t ucp_ep_flush_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
     if (!req) {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }
+    req->flags |= ucp::REQ_POSTING;
     ucp::ep_flush_start(ep, req);
     return ucp::post_return(req, param);
 }

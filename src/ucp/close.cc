@@ -161,6 +161,7 @@ ucs_status_ptr_t ep_close(ucp_ep *ep, const ucp_request_param_t *param) noexcept
         c.user_closed = false;
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }
+    req->flags |= REQ_POSTING;
     req->ep = ep;
     req->progress = nullptr;
     req->abort = nullptr;

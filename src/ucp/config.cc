@@ -71,8 +71,9 @@ extern "C" {
 ucs_status_t ucp_config_read(const char *env_prefix, const char *filename, ucp_config_t **config_p)
 {
     UCS_CHECK_ARG(config_p != nullptr, "ucp_config_read: config_p must not be NULL");
-    UCS_CHECK_ARG(filename == nullptr,
-                  "ucp_config_read: filename must be NULL, reading a given file is not supported");
+    if (filename) {
+        ucs_warn("ucp_config_read: filename %s is not read", filename);
+    }
     return ucs::guard([&] { *config_p = new ucp_config(env_prefix); });
 }
 

@@ -147,6 +147,7 @@ ucs_status_ptr_t worker_flush(ucp_worker *worker, const ucp_request_param_t *par
     if (!parent) {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }
+    parent->flags |= REQ_POSTING;
     parent->flush.pending = 1;
     parent->comp.status = UCS_OK;
     std::vector<ucp_ep *> busy;

@@ -112,6 +112,12 @@ iface::iface(ucp_worker *w, uint8_t resource_index) : worker(w), resource(resour
 
 iface::~iface()
 {
+    // The protocols are gone already; what still arrives while the interface closes is dropped.
+    for (size_t i = 0; i < am_handler_count; ++i) {
+        uct_iface_set_am_handler(
+            uct, am_handlers[i].id,
+            [](void *, void *, size_t, unsigned) -> ucs_status_t { return UCS_OK; }, nullptr, 0);
+    }
     uct_iface_close(uct);
 }
 
