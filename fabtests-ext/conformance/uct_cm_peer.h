@@ -169,9 +169,8 @@ class peer {
     // Without a word more to come after it.
     void destroy()
     {
-        uct_ep_h ep = ep_.exchange(nullptr);
-        if (ep) {
-            uct_ep_destroy(ep);
+        if (ep_ && !gone_.exchange(true)) {
+            uct_ep_destroy(ep_); // its callbacks may still use ep() until this returns
         }
         destroyed = true;
     }
@@ -323,10 +322,8 @@ class peer {
                 usleep(50000);
             }
             if (p.destroy_in == stage::resolve) {
-                uct_ep_h ep = p.ep();
-                p.ep_ = nullptr;
-                uct_ep_destroy(ep);
-                p.destroyed = true;
+                p.ep();
+                p.destroy();
                 ++p.resolved;
                 return UCS_OK;
             }
@@ -369,9 +366,7 @@ class peer {
         }
         if (p.destroy_in == stage::connect) {
             p.ep();
-            p.ep_ = nullptr;
-            uct_ep_destroy(ep);
-            p.destroyed = true;
+            p.destroy();
             return;
         }
         if (args->status == UCS_OK && !p.notify_by_hand) {
@@ -402,9 +397,7 @@ class peer {
         EXPECT_EQ(UCS_OK, p.status);
         if (p.destroy_in == stage::disconnect) {
             p.ep();
-            p.ep_ = nullptr;
-            uct_ep_destroy(ep);
-            p.destroyed = true;
+            p.destroy();
             return;
         }
         if (p.answer_disconnect) {
@@ -416,6 +409,7 @@ class peer {
 
     entity &owner_;
     std::atomic<uct_ep_h> ep_ = nullptr;
+    std::atomic<bool> gone_ = false;
     std::atomic<bool> server_ = false;
 };
 

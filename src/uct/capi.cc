@@ -355,7 +355,7 @@ ucs_status_t uct_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
     uint64_t mask = params->field_mask;
     if (mask & UCT_EP_PARAM_FIELD_CM) {
         UCS_CHECK_ARG(params->cm, "uct_ep_create: params->cm must not be NULL");
-        return ucs::guard([&] { *ep_p = params->cm->create_ep(*params); });
+        return ucs::guard([&] { return params->cm->create_ep(*params, ep_p); });
     }
     UCS_CHECK_ARG((mask & UCT_EP_PARAM_FIELD_IFACE) && params->iface,
                   "uct_ep_create: params->iface or params->cm must be given");

@@ -18,7 +18,8 @@ struct uct_cm : uct_iface {
     virtual void query(uct_cm_attr_t *attr) const = 0;
     virtual uct_listener *listen(const sockaddr *address, const uct_listener_params_t &params) = 0;
     // A client (params has SOCKADDR) or a server (CONN_REQUEST, used up in every case).
-    virtual uct_ep *create_ep(const uct_ep_params_t &params) = 0;
+    // That the client of a request has gone is a status, not an exception.
+    virtual ucs_status_t create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p) = 0;
 
     uct_component &component;
 };

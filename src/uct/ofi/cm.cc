@@ -30,7 +30,7 @@ class cm final : public uct_cm {
         return new cm_listener(*this, engine_, address, params);
     }
 
-    uct_ep *create_ep(const uct_ep_params_t &params) override;
+    ucs_status_t create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p) override;
 
   private:
     std::shared_ptr<cm_engine> engine_;
@@ -56,7 +56,15 @@ void check_client(const uct_ep_params_t &params)
     }
 }
 
-uct_ep *cm::create_ep(const uct_ep_params_t &params)
+void check_server(const uct_ep_params_t &params)
+{
+    if (!params.conn_request) {
+        throw ucs::error(UCS_ERR_INVALID_PARAM,
+                         "uct_ep_create: params->conn_request must not be NULL");
+    }
+}
+
+ucs_status_t cm::create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p)
 {
     if (!(params.field_mask & UCT_EP_PARAM_FIELD_SOCKADDR_CB_FLAGS) ||
         !(params.sockaddr_cb_flags & UCT_CB_FLAG_ASYNC)) {
@@ -65,23 +73,28 @@ uct_ep *cm::create_ep(const uct_ep_params_t &params)
     }
     if (!(params.field_mask & UCT_EP_PARAM_FIELD_CONN_REQUEST)) {
         check_client(params);
-        return new cm_ep(*this, engine_, params);
+        *ep_p = new cm_ep(*this, engine_, params);
+        return UCS_OK;
     }
-    if (!params.conn_request) {
-        throw ucs::error(UCS_ERR_INVALID_PARAM,
-                         "uct_ep_create: params->conn_request must not be NULL");
-    }
+    check_server(params);
     // The request is used up also when there is to be no endpoint.
     auto *request = static_cast<cm_conn *>(params.conn_request);
     std::shared_ptr<cm_engine> home = request->engine().shared_from_this();
-    try {
-        return new cm_ep(*this, engine_, params);
-    } catch (...) {
+    auto give_up = [&] {
         cm_engine::lock held(home->mutex());
         if (home->knows(request)) {
             request->reject();
         }
         home->clean();
+    };
+    try {
+        *ep_p = new cm_ep(*this, engine_, params);
+        return UCS_OK;
+    } catch (const peer_gone &gone) {
+        give_up();
+        return gone.status;
+    } catch (...) {
+        give_up();
         throw;
     }
 }

@@ -443,8 +443,8 @@ void cm_conn::accept_core(cm_wire::type type)
 void cm_conn::accept(cm_ep *user, const void *data, size_t length)
 {
     if (state_ == state::over) {
-        throw ucs::error(UCS_ERR_CONNECTION_RESET, "the client at %s has gone",
-                         ucs::sockaddr_string(remote()).c_str());
+        ucs_debug("the client at %s has gone", ucs::sockaddr_string(remote()).c_str());
+        throw peer_gone{UCS_ERR_CONNECTION_RESET};
     }
     const char *bytes = static_cast<const char *>(data);
     to_send_.assign(bytes, bytes + length);

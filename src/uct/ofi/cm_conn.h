@@ -23,6 +23,11 @@ namespace uct::ofi {
 class cm_listener;
 class cm_ep;
 
+// Thrown where an answer to a request comes too late. Nothing to log: it is the client's doing.
+struct peer_gone {
+    ucs_status_t status;
+};
+
 class cm_conn {
   public:
     // A client; what it connects to is set by its endpoint before it is scheduled.
@@ -53,8 +58,8 @@ class cm_conn {
     ucs_status_t notify();
 
     // ---- From the server's endpoint or listener, with the mutex.
-    // Hands the request to an endpoint of this engine and answers yes. Throws ucs::error when the
-    // client is gone.
+    // Hands the request to an endpoint of this engine and answers yes. Throws peer_gone or
+    // ucs::error.
     void accept(cm_ep *user, const void *data, size_t length);
     // Answers no and forgets the connection; the caller does not use it again.
     ucs_status_t reject();
