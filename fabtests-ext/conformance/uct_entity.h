@@ -18,7 +18,7 @@
 namespace uct_conformance {
 
 // True while a posting call is on the stack.
-inline bool in_call = false;
+inline thread_local bool in_call = false;
 
 template <class F>
 auto posting(F &&call)

@@ -135,6 +135,8 @@ class iface : public uct_iface {
     unsigned (*poll_)(void *) = nullptr;
     bool slow_ = false;
 
+    bool has_waiting() const { return !waiting_.empty(); }
+
     size_t rx_headroom_;
     size_t am_alignment_; // 0: none asked
     size_t am_align_offset_;

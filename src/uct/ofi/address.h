@@ -10,6 +10,7 @@
 #pragma once
 
 #include "ucs/sys.h"
+#include "uct/ofi/doorbell.h"
 
 #include <uct/api/uct.h>
 
@@ -45,14 +46,13 @@ static_assert(sizeof(device_address) == 40);
 // Of an interface over connectionless endpoints; followed by the core's own address.
 struct rdm_address {
     address_header header;
-    uint64_t id;         // of the interface, random
-    uint32_t pid;        // of its process
-    uint32_t bell_fd;    // there: the page with the armed word
-    uint64_t birth;      // when the process started, so that a reused pid is noticed
-    uint32_t bell_fence; // 1: who goes to sleep needs the sender's fence
+    uint64_t id;       // of the interface, random
+    uint64_t birth;    // when the process started, so that a reused pid is noticed
+    bell_address bell; // how to wake it; unused off-node, but for the pid
     uint32_t name_length;
+    uint32_t reserved;
 };
-static_assert(sizeof(rdm_address) == 40);
+static_assert(sizeof(rdm_address) == 48);
 
 // Of an interface over connected endpoints: where it listens on its device.
 struct msg_address {

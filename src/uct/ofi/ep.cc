@@ -46,6 +46,7 @@ void ep::posted(op *o, op::kind what, uct_completion_t *completion)
 ucs_status_t ep::post_failed(ssize_t ret)
 {
     if (UCS_LIKELY(ret == -FI_EAGAIN)) {
+        ring(); // the core may have left the peer a request of its own
         return no_resource();
     }
     // A broken connection also shows up as an event, which is what fails the endpoint.
@@ -175,11 +176,6 @@ void ep::destroy()
         static_cast<rdm_iface &>(owner()).forget(*remote);
     }
     delete this;
-}
-
-void ep::ring_slow()
-{
-    static_cast<rdm_iface &>(owner()).ring(*remote);
 }
 
 } // namespace uct::ofi

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "uct/iface.h"
+#include "uct/ofi/doorbell.h"
 #include "uct/ofi/iface.h"
 
 #include <sys/uio.h>
@@ -56,7 +57,7 @@ class ep final : public uct::ep {
 
     fid_ep *target = nullptr;
     fi_addr_t address = FI_ADDR_UNSPEC;
-    const volatile uint32_t *doorbell = nullptr; // non-zero: the peer sleeps (rdm_iface)
+    void set_bell(remote_bell *bell) { bell_ = bell; }
 
     connection *conn = nullptr; // over connected endpoints
     peer *remote = nullptr;     // over connectionless ones
@@ -73,14 +74,22 @@ class ep final : public uct::ep {
     void posted(op *o, op::kind what, uct_completion_t *completion);
     ssize_t send_packed(buffer_op *b, uint64_t data, size_t length);
     ucs_status_t write_buffer(buffer_op *b, size_t length, uint64_t remote, uct_rkey_t key);
-    void ring()
+    // After each post: the peer may sleep.
+    UCS_ALWAYS_INLINE void ring()
     {
-        if (UCS_UNLIKELY(doorbell && *doorbell)) {
-            ring_slow();
+        if (bell_) {
+            if (UCS_UNLIKELY(bell_->fence)) {
+                std::atomic_thread_fence(std::memory_order_seq_cst);
+            } else {
+                std::atomic_signal_fence(std::memory_order_seq_cst);
+            }
+            if (UCS_UNLIKELY(bell_->word->load(std::memory_order_relaxed) != 0)) {
+                bell_->ring();
+            }
         }
     }
-    UCS_NOINLINE void ring_slow();
 
+    remote_bell *bell_ = nullptr; // on-node
     ucs::list<op, &op::link> in_flight_;
     buffer_op *held_op_ = nullptr; // packed, and refused by the core for now
 };

@@ -64,6 +64,7 @@ class iface : public uct::iface {
     // Where receives are posted: the endpoint, or the shared receive context.
     void post_receives(fid_ep *where, unsigned count);
     void fill_attr(uct_iface_attr_t *attr) const;
+    bool has_outstanding() const { return outstanding_ > 0; }
 
     // An operation failed at the core: the transport decides what it means for the endpoint.
     virtual void on_error(op *o, ucs_status_t status) = 0;

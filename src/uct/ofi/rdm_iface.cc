@@ -43,6 +43,7 @@ rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
     slow_ = !on_node_;
     if (on_node_) {
         shm_file::reap_stale();
+        bell_ = std::make_unique<doorbell>();
     }
     open_endpoint(config.v.rx_queue_len ? config.v.rx_queue_len : default_receives);
 }
@@ -108,6 +109,8 @@ ucs_status_t rdm_iface::query(uct_iface_attr_t *attr)
         attr->bandwidth = {.dedicated = 10e9, .shared = 0};
         attr->latency = {.c = 200e-9, .m = 0};
         attr->max_num_eps = 256;
+        attr->cap.event_flags =
+            UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV | UCT_IFACE_FLAG_EVENT_FD;
     } else {
         attr->cap.flags |= UCT_IFACE_FLAG_INTER_NODE;
         attr->overhead = 200e-9;
@@ -133,7 +136,10 @@ ucs_status_t rdm_iface::get_address(uct_iface_addr_t *address)
     a.header = make_header(address_kind::rdm, transport_hash(domain.provider.transport),
                            sizeof(a) + name_.size());
     a.id = id_;
-    a.pid = static_cast<uint32_t>(getpid());
+    a.bell.pid = static_cast<uint32_t>(getpid());
+    if (bell_) {
+        a.bell = bell_->address();
+    }
     a.birth = shm_file::process_birth(getpid());
     a.name_length = static_cast<uint32_t>(name_.size());
     memcpy(address, &a, sizeof(a));
@@ -186,6 +192,7 @@ ucs_status_t rdm_iface::create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p)
         created->target = ep_.get();
         created->address = remote.address;
         created->remote = &remote;
+        created->set_bell(remote.bell.get());
         remote.eps.push_back(created);
         ++remote.refs;
         created->set_connected();
@@ -214,13 +221,14 @@ peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
     }
     if (on_node_) {
         watch(*p);
+        p->bell = std::make_unique<remote_bell>(about.bell);
     }
     return *(peers_[about.id] = std::move(p));
 }
 
 void rdm_iface::watch(peer &p)
 {
-    auto pid = static_cast<pid_t>(p.about.pid);
+    auto pid = static_cast<pid_t>(p.about.bell.pid);
     if (pid == getpid()) {
         return;
     }
@@ -236,6 +244,7 @@ void rdm_iface::watch(peer &p)
             auto *dead = static_cast<peer *>(arg);
             dead->dead.store(true, std::memory_order_relaxed);
             dead->home->someone_died_.store(true, std::memory_order_release);
+            dead->home->bell_->ring_self();
         },
         &p);
 }
@@ -292,6 +301,32 @@ void rdm_iface::on_error(op *o, ucs_status_t status)
     finish(o, status);
 }
 
-void rdm_iface::ring(peer &) {}
+ucs_status_t rdm_iface::event_fd_get(int *fd_p)
+{
+    if (!bell_) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    *fd_p = bell_->fd();
+    return UCS_OK;
+}
+
+ucs_status_t rdm_iface::event_arm(unsigned)
+{
+    if (!bell_) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    // Room in a peer's queue and the end of a copy are not announced: who waits for those polls.
+    if (has_waiting() || has_outstanding() || someone_died_.load(std::memory_order_acquire)) {
+        return UCS_ERR_BUSY;
+    }
+    bell_->arm();
+    // Nothing is read, but the core looks for messages.
+    ssize_t ret = fi_cq_read(cq_.get(), nullptr, 0);
+    if (ret != -FI_EAGAIN || someone_died_.load(std::memory_order_acquire)) {
+        bell_->disarm();
+        return UCS_ERR_BUSY;
+    }
+    return UCS_OK;
+}
 
 } // namespace uct::ofi

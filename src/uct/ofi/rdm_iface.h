@@ -23,6 +23,7 @@ struct peer {
     fi_addr_t address;
     std::string name; // the core's address
     rdm_address about;
+    std::unique_ptr<remote_bell> bell; // on-node
     ucs::list<ep, &ep::sibling> eps;
     int pid_fd = -1;
     size_t refs = 0; // endpoints, also those that left the list because they failed
@@ -44,13 +45,13 @@ class rdm_iface final : public iface {
     ucs_status_t get_device_address(uct_device_addr_t *address);
     ucs_status_t get_address(uct_iface_addr_t *address);
     int is_reachable(const uct_device_addr_t *device, const uct_iface_addr_t *address);
+    ucs_status_t event_fd_get(int *fd_p);
+    ucs_status_t event_arm(unsigned events);
     unsigned progress();
     void close();
 
     // An endpoint to the peer is gone.
     void forget(peer &p);
-    // Wakes a peer that sleeps.
-    void ring(peer &p);
 
   private:
     ~rdm_iface() override;
@@ -66,6 +67,7 @@ class rdm_iface final : public iface {
     uint64_t id_;
     bool on_node_;
     std::string name_;
+    std::unique_ptr<doorbell> bell_; // on-node
     std::map<uint64_t, std::unique_ptr<peer>> peers_;
     std::atomic<bool> someone_died_ = false;
 };

@@ -233,6 +233,7 @@ ucs_status_t iface::query(uct_iface_attr_t *attr)
     constexpr uint64_t fetch = post | UCS_BIT(UCT_ATOMIC_OP_SWAP) | UCS_BIT(UCT_ATOMIC_OP_CSWAP);
     attr->cap.atomic32 = {.op_flags = post, .fop_flags = fetch};
     attr->cap.atomic64 = {.op_flags = post, .fop_flags = fetch};
+    attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV;
     attr->device_addr_len = 0;
     attr->iface_addr_len = sizeof(address);
     attr->overhead = 10e-9;

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sleeping on an interface's descriptor: no wake-up is lost, and a busy interface does not arm.
+#include "uct_entity.h"
+
+#include <atomic>
+#include <poll.h>
+#include <thread>
+
+namespace uct_conformance {
+namespace {
+
+class uct_event : public uct_test {
+  protected:
+    void SetUp() override
+    {
+        uct_test::SetUp();
+        if (!IsSkipped() && !(a().attr.cap.event_flags & UCT_IFACE_FLAG_EVENT_FD)) {
+            GTEST_SKIP() << "no descriptor";
+        }
+    }
+
+    // Progresses until it arms, then sleeps; false when it slept a second for nothing.
+    static bool sleep(entity &e)
+    {
+        int fd = -1;
+        EXPECT_EQ(uct_iface_event_fd_get(e.iface, &fd), UCS_OK);
+        if (uct_worker_progress(e.worker) > 0) {
+            return true;
+        }
+        ucs_status_t status = uct_iface_event_arm(e.iface, UCT_EVENT_RECV | UCT_EVENT_SEND_COMP);
+        if (status == UCS_ERR_BUSY) {
+            return true;
+        }
+        EXPECT_EQ(status, UCS_OK);
+        pollfd p{fd, POLLIN, 0};
+        return poll(&p, 1, 1000) == 1;
+    }
+};
+
+TEST_P(uct_event, 210_arm_is_busy_with_a_message_waiting)
+{
+    uct_ep_h ep = a().connect(b());
+    ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+    ASSERT_TRUE(until([&] { return b().received.size() == 1; }));
+    ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+    int fd = -1;
+    ASSERT_EQ(uct_iface_event_fd_get(b().iface, &fd), UCS_OK);
+    ucs_status_t status = uct_iface_event_arm(b().iface, UCT_EVENT_RECV);
+    if (status == UCS_OK) {
+        // On its way still: then the descriptor tells.
+        pollfd p{fd, POLLIN, 0};
+        EXPECT_EQ(poll(&p, 1, 1000), 1);
+    } else {
+        EXPECT_EQ(status, UCS_ERR_BUSY);
+    }
+    EXPECT_TRUE(until([&] { return b().received.size() == 2; }));
+}
+
+TEST_P(uct_event, 210_two_threads_that_sleep_wake_each_other)
+{
+    if (alone()) {
+        GTEST_SKIP();
+    }
+    uct_ep_h there = a().connect(b());
+    uct_ep_h back = b().connect(a());
+    ASSERT_EQ(post([&] { return uct_ep_am_short(there, 1, 0, nullptr, 0); }), UCS_OK);
+    ASSERT_EQ(post([&] { return uct_ep_am_short(back, 1, 0, nullptr, 0); }), UCS_OK);
+    ASSERT_TRUE(until([&] { return a().received.size() == 1 && b().received.size() == 1; }));
+    constexpr size_t count = 2000;
+    std::atomic<bool> failed = false;
+    auto turn = [&](entity &self, uct_ep_h ep, bool first) {
+        size_t received = 1;
+        for (size_t i = 0; i < count && !failed; ++i) {
+            if (first) {
+                while (uct_ep_am_short(ep, 1, i, nullptr, 0) == UCS_ERR_NO_RESOURCE) {
+                    uct_worker_progress(self.worker);
+                }
+            }
+            while (self.received.size() == received && !failed) {
+                if (!sleep(self)) {
+                    failed = true;
+                }
+            }
+            received = self.received.size();
+            if (!first) {
+                while (uct_ep_am_short(ep, 1, i, nullptr, 0) == UCS_ERR_NO_RESOURCE) {
+                    uct_worker_progress(self.worker);
+                }
+            }
+        }
+    };
+    std::thread other([&] { turn(b(), back, false); });
+    turn(a(), there, true);
+    other.join();
+    EXPECT_FALSE(failed) << "a wake-up was lost";
+}
+
+UCT_INSTANTIATE(uct_event);
+
+} // namespace
+} // namespace uct_conformance

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a process that sleeps learns that a peer wrote to its shared memory, which has no descriptor
+// to wait on. The sleeper sets a word in a page that its peers map; a sender looks at the word
+// after each message, clears it if it is set, and then writes one byte to a pipe that the sleeper
+// watches. Nobody makes a system call per message while nobody sleeps.
+//
+// Lost wake-ups. The sleeper sets the word, and then looks for messages; the sender writes its
+// message, and then looks at the word. Each needs its store to be seen before its load. The sleeper
+// has the time: its membarrier() makes every thread of every registered process execute a fence, so
+// that senders need none. If the sender's load came before that fence and found nothing, its
+// message was stored before it too, and the sleeper's look, which comes after, finds it. Where the
+// kernel has no such call, on either side, the sender executes a fence itself.
+//
+// Page and pipe have no names: peers open them through /proc/<pid>/fd, and they go with the
+// process.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <sys/types.h>
+
+namespace uct::ofi {
+
+// What a peer must know to ring.
+struct bell_address {
+    uint32_t pid;
+    uint32_t page_fd;
+    uint32_t pipe_fd;
+    uint32_t fence; // 1: the sleeper cannot fence for the sender
+};
+
+class doorbell {
+  public:
+    doorbell(); // throws ucs::error
+    doorbell(const doorbell &) = delete;
+    doorbell &operator=(const doorbell &) = delete;
+    ~doorbell();
+
+    bell_address address() const;
+    int fd() const { return read_fd_; } // readable when somebody rang
+
+    // Forgets earlier rings and sets the word; what is sent after arm() has returned rings.
+    void arm();
+    void disarm();
+    void ring_self(); // from any thread
+
+  private:
+    int page_fd_ = -1;
+    int read_fd_ = -1;
+    int write_fd_ = -1;
+    std::atomic<uint32_t> *word_ = nullptr;
+};
+
+class remote_bell {
+  public:
+    remote_bell() = default;
+    explicit remote_bell(const bell_address &address); // throws ucs::error
+    remote_bell(const remote_bell &) = delete;
+    remote_bell &operator=(const remote_bell &) = delete;
+    ~remote_bell();
+
+    std::atomic<uint32_t> *word = nullptr; // not 0: the peer sleeps
+    bool fence = true;                     // whether a sender executes one before it looks
+
+    void ring();
+
+  private:
+    int pipe_fd_ = -1;
+};
+
+} // namespace uct::ofi
