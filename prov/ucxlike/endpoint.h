@@ -117,6 +117,8 @@ extern fi_ops_msg srx_msg_ops;
 extern fi_ops_tagged srx_tagged_ops;
 extern fi_ops_rma rma_ops;
 extern fi_ops_atomic atomic_ops;
+extern fi_ops_rma no_rma_ops;
+extern fi_ops_atomic no_atomic_ops;
 extern fi_ops_collective no_collective_ops;
 
 } // namespace ucxlike

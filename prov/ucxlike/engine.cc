@@ -228,6 +228,24 @@ tx_op *engine::begin_own()
     return op;
 }
 
+static void post_own(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,
+                     unsigned am, unsigned flags)
+{
+    ucp_request_param_t p;
+    p.op_attr_mask =
+        UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+    p.flags = flags;
+    p.cb.send = [](void *request, ucs_status_t, void *arg) {
+        auto *o = static_cast<tx_op *>(arg);
+        o->eng->tx_ops.put(o);
+        ucp_request_free(request);
+    };
+    p.user_data = op;
+    ucs_status_ptr_t r = ucp_am_send_nbx(l->ep, am, op->header, header_length, payload, length, &p);
+    if (!UCS_PTR_IS_PTR(r))
+        op->eng->tx_ops.put(op);
+}
+
 void engine::send_own(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,
                       unsigned am)
 {
@@ -235,20 +253,14 @@ void engine::send_own(link *l, tx_op *op, size_t header_length, const void *payl
         length = sizeof(op->inject);
     if (length)
         memcpy(op->inject, payload, length);
-    ucp_request_param_t p;
-    p.op_attr_mask =
-        UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-    p.flags = UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER;
-    p.cb.send = [](void *request, ucs_status_t, void *arg) {
-        auto *o = static_cast<tx_op *>(arg);
-        o->eng->tx_ops.put(o);
-        ucp_request_free(request);
-    };
-    p.user_data = op;
-    ucs_status_ptr_t r =
-        ucp_am_send_nbx(l->ep, am, op->header, header_length, op->inject, length, &p);
-    if (!UCS_PTR_IS_PTR(r))
-        tx_ops.put(op);
+    post_own(l, op, header_length, op->inject, length, am,
+             UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER);
+}
+
+void engine::send_from(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,
+                       unsigned am)
+{
+    post_own(l, op, header_length, payload, length, am, 0);
 }
 
 void engine::send_control(link *l, uint32_t id, uint16_t kind, const void *payload, size_t length)
@@ -274,6 +286,23 @@ conn *engine::sender(const wire::message &m, const ucp_am_recv_param_t *param, l
     return identifier->identify(l, m);
 }
 
+ucs_status_t dispatch(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
+                      const ucp_am_recv_param_t *param)
+{
+    if (!c->owner)
+        return UCS_OK;
+    if (c->writes)
+        return defer(c, am, m, data, length, param);
+    switch (am) {
+    case wire::am_msg:
+        return c->owner->rx->message_arrived(c, m, data, length, param);
+    case wire::am_tagged:
+        return c->owner->rx->tagged_arrived(c, m, data, length, param);
+    default:
+        return rma_arrived(c, m, data, length, param);
+    }
+}
+
 ucs_status_t engine::on_msg(void *arg, const void *header, size_t header_length, void *data,
                             size_t length, const ucp_am_recv_param_t *param)
 {
@@ -285,6 +314,8 @@ ucs_status_t engine::on_msg(void *arg, const void *header, size_t header_length,
         ++e->dropped;
         return UCS_OK;
     }
+    if (UCS_UNLIKELY(c->writes != 0))
+        return defer(c, wire::am_msg, m, data, length, param);
     return c->owner->rx->message_arrived(c, m, data, length, param);
 }
 
@@ -299,6 +330,8 @@ ucs_status_t engine::on_tagged(void *arg, const void *header, size_t header_leng
         ++e->dropped;
         return UCS_OK;
     }
+    if (UCS_UNLIKELY(c->writes != 0))
+        return defer(c, wire::am_tagged, m, data, length, param);
     return c->owner->rx->tagged_arrived(c, m, data, length, param);
 }
 
@@ -336,6 +369,8 @@ ucs_status_t engine::on_rma(void *arg, const void *header, size_t header_length,
         ++e->dropped;
         return UCS_OK;
     }
+    if (UCS_UNLIKELY(c->writes != 0))
+        return defer(c, wire::am_rma, m, data, length, param);
     return rma_arrived(c, m, data, length, param);
 }
 

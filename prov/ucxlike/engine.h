@@ -93,7 +93,9 @@ struct conn {
     uint32_t tx_id = 0; // our id at the remote side, carried by every message; 0: not known yet
     uint32_t rx_id = 0; // the id it uses towards us
     fi_addr_t addr = FI_ADDR_NOTAVAIL;
-    size_t outstanding = 0; // operations that have not completed
+    size_t outstanding = 0;                       // operations that have not completed
+    size_t writes = 0;                            // of the peer, on their way into our memory
+    struct deferred_messages *deferred = nullptr; // messages that wait for those
 
     explicit conn(engine *e) : eng(e) {}
     virtual ~conn() = default;
@@ -155,6 +157,9 @@ class engine {
     tx_op *begin_own();
     void send_own(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,
                   unsigned am = wire::am_control);
+    // The same straight from memory that stays as it is until the message has left.
+    void send_from(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,
+                   unsigned am);
     // The same without words in the header.
     void send_control(link *l, uint32_t id, uint16_t kind, const void *payload = nullptr,
                       size_t length = 0);

@@ -5,6 +5,7 @@
 #include "eq.h"
 #include "info.h"
 #include "pep.h"
+#include "rma.h"
 #include "rx.h"
 #include "srx.h"
 #include "tx.h"
@@ -22,6 +23,7 @@ msg_conn::msg_conn(engine *e) : conn(e)
 
 msg_conn::~msg_conn()
 {
+    drop_deferred(this);
     eng->ids.erase(rx_id);
 }
 

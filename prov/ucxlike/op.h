@@ -17,8 +17,9 @@ class rx_queue;
 
 struct tx_op {
     enum : uint8_t {
-        wait_ucp = 1, // UCP still uses the buffers
-        wait_ack = 2, // the peer's word is still to come
+        wait_ucp = 1,  // UCP still uses the buffers
+        wait_ack = 2,  // the peer's word is still to come
+        wait_data = 4, // the answer to a read is moving in
     };
     enum : uint8_t { silent = 1 }; // no completion unless it fails
 
@@ -31,9 +32,9 @@ struct tx_op {
     uint32_t ack_id;
     uint8_t pending;
     uint8_t options;
-    uint8_t atomic_type; // of a fetching atomic's result
     int error;
     uint64_t length; // of a read
+    size_t count;    // of iov, of a read
     uint64_t tag;
     ucp_dt_iov_t iov[limit::iov]; // of the data; of a read: where it goes
     uint8_t header[wire::max_header];

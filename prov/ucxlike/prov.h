@@ -41,7 +41,7 @@ constexpr size_t rx_size = 1024;
 constexpr size_t cq_size = 1024;
 constexpr size_t max_msg = size_t(1) << 40;
 constexpr size_t min_multi_recv = 256;
-constexpr size_t atomic_bytes = 1024;
+constexpr size_t atomic_bytes = inject / 2;
 } // namespace limit
 
 // Administrator's choices, FI_UCXLIKE_*; read when a fabric is opened or an address is chosen.

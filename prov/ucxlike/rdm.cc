@@ -4,6 +4,7 @@
 #include "av.h"
 #include "eq.h"
 #include "info.h"
+#include "rma.h"
 #include "rx.h"
 #include "tx.h"
 
@@ -70,6 +71,7 @@ rdm_endpoint::~rdm_endpoint()
     for (auto &p : peers_) {
         p->tx = nullptr;
         p->owner = nullptr;
+        drop_deferred(p.get());
     }
     engine_.reset(); // before the peers, which its last operations still name
 }

@@ -10,6 +10,13 @@ namespace ucxlike {
 
 ucs_status_t rma_arrived(conn *from, const wire::message &m, void *data, size_t length,
                          const ucp_am_recv_param_t *param);
+// Keeps a message until the writes before it have landed.
+ucs_status_t defer(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
+                   const ucp_am_recv_param_t *param);
+void drop_deferred(conn *c);
+// A data message goes to its queue. In engine.cc.
+ucs_status_t dispatch(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
+                      const ucp_am_recv_param_t *param);
 int query_atomic(fid_domain *dom, fi_datatype type, fi_op op, fi_atomic_attr *attr, uint64_t flags);
 
 } // namespace ucxlike

@@ -12,8 +12,8 @@ srx::srx(domain *dom, void *context) : fid_ep(), domain_(dom), queue_(dom->fab->
     cm = &no_cm_ops;
     msg = &srx_msg_ops;
     tagged = &srx_tagged_ops;
-    rma = &rma_ops;
-    atomic = &atomic_ops;
+    rma = &no_rma_ops;
+    atomic = &no_atomic_ops;
     collective = &no_collective_ops;
     domain_->add_ref();
 }

@@ -45,7 +45,7 @@ void tx_finish(tx_op *op)
 void tx_answered(tx_op *op, int error)
 {
     op->eng->acks.erase(op->ack_id);
-    op->pending &= ~tx_op::wait_ack;
+    op->pending &= ~(tx_op::wait_ack | tx_op::wait_data);
     if (error && !op->error)
         op->error = error;
     if (!op->pending)
@@ -62,7 +62,7 @@ void tx_sent(void *request, ucs_status_t status, void *arg)
             op->error = errno_of(status);
         if (op->pending & tx_op::wait_ack) {
             op->eng->acks.erase(op->ack_id);
-            op->pending = 0;
+            op->pending &= ~tx_op::wait_ack;
         }
     }
     if (!op->pending)
