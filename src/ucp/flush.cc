@@ -11,6 +11,12 @@ namespace {
 
 constexpr unsigned ALL_LANES = ~0u;
 
+// A peer that has closed its end has taken what was sent and answers nothing more.
+bool acked(const ucp_ep *ep, uint64_t seq)
+{
+    return ep->rma_acked >= seq || ep->control->close_seen;
+}
+
 // Everything local is done: complete, or wait for the target.
 void lanes_flushed(ucp_request *req) noexcept
 {
@@ -18,7 +24,7 @@ void lanes_flushed(ucp_request *req) noexcept
     ucs_status_t status = req->comp.status;
     if (req->flags & REQ_ABORTED) {
         complete(req, req->status);
-    } else if (status != UCS_OK || req->ep->rma_acked >= req->flush.seq) {
+    } else if (status != UCS_OK || acked(req->ep, req->flush.seq)) {
         complete(req, status);
     } else {
         req->ep->control->flush_waiters.push_back(req);
@@ -51,7 +57,7 @@ ucs_status_t flush_progress(ucp_request *req)
         req->comp.func = flush_comp;
         req->comp.status = UCS_OK;
         req->comp.count = 0;
-        if (ep->rma_acked < ep->rma_posted) {
+        if (!acked(ep, ep->rma_posted)) {
             rma_request_ack(ep);
         }
     }

@@ -236,6 +236,10 @@ void on_close(ucp_ep *ep, close_reason reason)
     ep_control &c = *ep->control;
     c.close_seen = true;
     if (ep->state == ep_state::closing) {
+        if (ep->rma_acked < ep->rma_posted) {
+            ep->rma_acked = ep->rma_posted - 1;
+            ep->rma_done(); // the rest of our flush need not wait for it
+        }
         return;
     }
     bool by_cm = ep->origin == ep_origin::client || ep->origin == ep_origin::server;
