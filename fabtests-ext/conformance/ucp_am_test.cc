@@ -68,9 +68,14 @@ class ucp_am : public pair {
         ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(b().worker, &p));
     }
 
-    ucs_status_ptr_t send(const std::vector<char> &header, const std::vector<char> &data,
-                          uint32_t flags = 0, unsigned id = 1)
+    // What was sent stays until the end: a send may be pending.
+    std::deque<std::vector<char>> sent_;
+
+    ucs_status_ptr_t send(std::vector<char> h, std::vector<char> d, uint32_t flags = 0,
+                          unsigned id = 1)
     {
+        const auto &header = sent_.emplace_back(std::move(h));
+        const auto &data = sent_.emplace_back(std::move(d));
         ucp_request_param_t p = {};
         p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
         p.flags = flags;

@@ -60,7 +60,9 @@ std::string make_name()
 {
     static std::atomic<unsigned> count = 0;
     char text[64];
-    snprintf(text, sizeof(text), "%d-%" PRIu64 "-%u", getpid(), process_birth(getpid()), count++);
+    // Of one width: addresses of one transport have one length.
+    snprintf(text, sizeof(text), "%07d-%012" PRIu64 "-%06x", getpid(), process_birth(getpid()),
+             count++);
     return owner_prefix() + text;
 }
 
