@@ -34,18 +34,18 @@ info_ptr cut_down(const fi_info *whole)
     return info;
 }
 
-fid_ptr<fid_fabric> open_fabric(const fi_info *info)
+std::shared_ptr<fid_fabric> open_fabric(const fi_info *info)
 {
     fid_fabric *fabric = nullptr;
     check(fi_fabric(info->fabric_attr, &fabric, nullptr), "fi_fabric");
-    return fid_ptr<fid_fabric>(fabric);
+    return {fabric, fid_closer()};
 }
 
-fid_ptr<fid_domain> open_domain(fid_fabric *fabric, fi_info *info)
+std::shared_ptr<fid_domain> open_domain(fid_fabric *fabric, fi_info *info)
 {
     fid_domain *domain = nullptr;
     check(fi_domain(fabric, info, &domain, nullptr), "fi_domain");
-    return fid_ptr<fid_domain>(domain);
+    return {domain, fid_closer()};
 }
 
 } // namespace

@@ -62,8 +62,9 @@ class md final : public uct_md {
     const core &provider;
     const device &dev;
     const info_ptr info; // first address; caps cut down to what we use
-    const fid_ptr<fid_fabric> fabric;
-    const fid_ptr<fid_domain> domain;
+    // Shared with endpoints that outlive their interface (rdm_iface.h).
+    const std::shared_ptr<fid_fabric> fabric;
+    const std::shared_ptr<fid_domain> domain;
     const bool needs_local; // FI_MR_LOCAL
 
   private:

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,8 +27,33 @@ const uct_iface_ops_t &table()
 
 } // namespace
 
+namespace {
+
+// The open interfaces of this process, with the peers that stand for them on others of its
+// interfaces, possibly of other threads.
+struct local_interfaces {
+    std::mutex mutex;
+    std::map<uint64_t, std::vector<peer *>> watchers; // by the id of the interface
+
+    static local_interfaces &get()
+    {
+        static auto *all = new local_interfaces; // outlives every interface
+        return *all;
+    }
+};
+
+} // namespace
+
 peer::~peer()
 {
+    {
+        local_interfaces &all = local_interfaces::get();
+        std::lock_guard guard(all.mutex);
+        auto found = all.watchers.find(id);
+        if (found != all.watchers.end()) {
+            std::erase(found->second, this);
+        }
+    }
     watch.reset();
     if (pid_fd >= 0) {
         ::close(pid_fd);
@@ -46,6 +72,9 @@ rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
         bell_ = std::make_unique<doorbell>();
     }
     open_endpoint(config.v.rx_queue_len ? config.v.rx_queue_len : default_receives);
+    local_interfaces &all = local_interfaces::get();
+    std::lock_guard guard(all.mutex);
+    all.watchers[id_];
 }
 
 void rdm_iface::open_endpoint(unsigned rx_queue_len)
@@ -85,12 +114,35 @@ void rdm_iface::open_endpoint(unsigned rx_queue_len)
 rdm_iface::~rdm_iface()
 {
     closing_ = true;
-    ep_.reset();
-    drain_cq();
+    for (auto &[id, p] : peers_) { // of endpoints that the user forgot
+        fi_av_remove(av_.get(), &p->address, 1, 0);
+    }
     peers_.clear();
+    tell_local_peers();
     if (on_node_) {
         ucs::guard([] { shm_file::reap_stale(); });
     }
+}
+
+void rdm_iface::tell_local_peers()
+{
+    auto core = std::make_shared<core_endpoint>();
+    core->fabric = domain.fabric;
+    core->domain = domain.domain;
+    core->cq = std::move(cq_);
+    core->av = std::move(av_);
+    core->ep = std::move(ep_);
+    local_interfaces &all = local_interfaces::get();
+    std::lock_guard guard(all.mutex);
+    for (peer *p : all.watchers[id_]) {
+        p->kept = core;
+        p->dead.store(true, std::memory_order_release);
+        p->home->someone_died_.store(true, std::memory_order_release);
+        if (p->home->bell_) {
+            p->home->bell_->ring_self();
+        }
+    }
+    all.watchers.erase(id_);
 }
 
 void rdm_iface::close()
@@ -207,6 +259,7 @@ peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
         return *found->second;
     }
     auto p = std::make_unique<peer>();
+    p->home = this;
     p->id = about.id;
     p->about = about;
     p->name.assign(name, about.name_length);
@@ -223,6 +276,17 @@ peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
         watch(*p);
         p->bell = std::make_unique<remote_bell>(about.bell);
     }
+    {
+        local_interfaces &all = local_interfaces::get();
+        std::lock_guard guard(all.mutex);
+        auto local = all.watchers.find(about.id);
+        if (local != all.watchers.end()) {
+            local->second.push_back(p.get());
+        } else if (static_cast<pid_t>(about.bell.pid) == getpid()) {
+            throw ucs::error(UCS_ERR_UNREACHABLE,
+                             "uct_ep_create: the interface of this process is closed");
+        }
+    }
     return *(peers_[about.id] = std::move(p));
 }
 
@@ -237,7 +301,6 @@ void rdm_iface::watch(peer &p)
         throw ucs::error(UCS_ERR_UNREACHABLE, "process %d, to which an endpoint was asked, is gone",
                          pid);
     }
-    p.home = this;
     p.watch = ucs::async_watch::fd(
         p.pid_fd, EPOLLIN | EPOLLONESHOT,
         [](void *arg, uint32_t) {

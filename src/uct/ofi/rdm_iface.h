@@ -17,6 +17,16 @@
 
 namespace uct::ofi {
 
+// What the core has of an interface. In one process it maps each region once, so that an endpoint
+// may not be closed while others here send to it: those share it until they hear of its end.
+struct core_endpoint {
+    std::shared_ptr<fid_fabric> fabric;
+    std::shared_ptr<fid_domain> domain;
+    fid_ptr<fid_cq> cq;
+    fid_ptr<fid_av> av;
+    fid_ptr<fid_ep> ep;
+};
+
 // A remote interface that endpoints of ours send to.
 struct peer {
     uint64_t id;
@@ -30,7 +40,8 @@ struct peer {
     bool failed = false;
     std::atomic<bool> dead = false; // set by the watch
     class rdm_iface *home;
-    ucs::async_watch watch;
+    ucs::async_watch watch;              // in another process
+    std::shared_ptr<core_endpoint> kept; // closed in this one
 
     ~peer();
 };
@@ -59,6 +70,7 @@ class rdm_iface final : public iface {
     void open_endpoint(unsigned rx_queue_len);
     peer &find_peer(const rdm_address &about, const char *name);
     void watch(peer &p);
+    void tell_local_peers();
     unsigned bury_dead();
     void on_error(op *o, ucs_status_t status) override;
 
