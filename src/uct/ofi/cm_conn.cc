@@ -53,8 +53,8 @@ cm_conn::cm_conn(cm_engine &engine, cm_ep *user, const sockaddr *remote, const s
     engine_.add(this);
 }
 
-cm_conn::cm_conn(cm_engine &engine, cm_listener *listener, info_ptr info)
-    : engine_(engine), listener_(listener), server_(true), state_(state::collecting),
+cm_conn::cm_conn(cm_engine &engine, cm_listener *listener, fid_pep *pep, info_ptr info)
+    : engine_(engine), listener_(listener), pep_(pep), server_(true), state_(state::collecting),
       info_(std::move(info))
 {
     auto *client = static_cast<const sockaddr *>(info_->dest_addr);
@@ -149,8 +149,8 @@ void cm_conn::drop_request()
     if (!info_ || !info_->handle) {
         return;
     }
-    if (listener_) {
-        fi_reject(listener_->passive_endpoint(), info_->handle, nullptr, 0);
+    if (engine_.usable(pep_)) {
+        fi_reject(pep_, info_->handle, nullptr, 0);
     } else {
         // Without the passive endpoint only an endpoint can take the socket and close it.
         fid_ep *endpoint = nullptr;
@@ -477,10 +477,10 @@ ucs_status_t cm_conn::reject()
         linger();
         return UCS_OK;
     }
-    if (listener_) {
+    if (engine_.usable(pep_)) {
         char answer[cm_wire::header_size];
         size_t length = first_message(answer, cm_wire::type::reject);
-        int ret = fi_reject(listener_->passive_endpoint(), info_->handle, answer, length);
+        int ret = fi_reject(pep_, info_->handle, answer, length);
         info_.reset();
         engine_.retire(this);
         return ret == 0 ? UCS_OK : UCS_ERR_CONNECTION_RESET;

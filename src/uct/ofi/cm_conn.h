@@ -33,7 +33,7 @@ class cm_conn {
     // A client; what it connects to is set by its endpoint before it is scheduled.
     cm_conn(cm_engine &engine, cm_ep *user, const sockaddr *remote, const sockaddr *local);
     // A server's request that came in at listener, or that another engine gave away (nullptr).
-    cm_conn(cm_engine &engine, cm_listener *listener, info_ptr info);
+    cm_conn(cm_engine &engine, cm_listener *listener, fid_pep *pep, info_ptr info);
     ~cm_conn();
     cm_conn(const cm_conn &) = delete;
     cm_conn &operator=(const cm_conn &) = delete;
@@ -70,7 +70,6 @@ class cm_conn {
     const std::string &device_name() const { return device_name_; }
     const sockaddr *remote() const { return reinterpret_cast<const sockaddr *>(&remote_); }
     void forget_listener() { listener_ = nullptr; }
-    cm_listener *listener() const { return listener_; }
     bool delivered() const { return delivered_; }
 
     // ---- From either endpoint, with the mutex.
@@ -132,6 +131,7 @@ class cm_conn {
     cm_engine &engine_;
     cm_ep *user_ = nullptr;
     cm_listener *listener_ = nullptr;
+    fid_pep *pep_ = nullptr; // where the request came in; see cm_engine::usable()
     const bool server_;
     state state_;
     unsigned due_ = 0;

@@ -28,6 +28,12 @@ bool same_name(const fi_info *info, const std::string &name)
     return info->domain_attr->name && name == info->domain_attr->name;
 }
 
+// The fid is the first member of every object.
+fid_pep *fid_to_pep(fid_t fid)
+{
+    return reinterpret_cast<fid_pep *>(fid);
+}
+
 } // namespace
 
 // ---- Device
@@ -303,9 +309,10 @@ void cm_engine::drain_events()
     }
 }
 
-void cm_engine::add(fid_pep *pep, cm_listener *listener)
+void cm_engine::keep(fid_ptr<fid_pep> pep)
 {
-    listeners_[&pep->fid] = listener;
+    listeners_[&pep->fid] = nullptr;
+    kept_.push_back(std::move(pep));
 }
 
 void cm_engine::arm_deadlines()
@@ -436,7 +443,7 @@ void cm_engine::handle_event(uint32_t event, fi_eq_cm_entry *entry, size_t data_
         info_ptr info(entry->info);
         auto it = listeners_.find(entry->fid);
         cm_listener *listener = it == listeners_.end() ? nullptr : it->second;
-        auto *conn = new cm_conn(*this, listener, std::move(info));
+        auto *conn = new cm_conn(*this, listener, fid_to_pep(entry->fid), std::move(info));
         conn->on_request(entry->data, data_length);
         return;
     }

@@ -132,7 +132,7 @@ void cm_ep::answer(cm_conn *request, const void *data, size_t length)
     home->clean();
     held.unlock();
     cm_engine::lock ours(engine_->mutex());
-    conn_ = new cm_conn(*engine_, nullptr, std::move(info));
+    conn_ = new cm_conn(*engine_, nullptr, nullptr, std::move(info));
     try {
         conn_->accept(this, data, length);
     } catch (...) {

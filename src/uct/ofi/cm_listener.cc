@@ -60,8 +60,33 @@ cm_listener::~cm_listener()
         }
     }
     engine_->remove(pep_.get());
-    pep_.reset();
+    stop_listening();
     engine_->clean();
+}
+
+// tcp before 1.18 reads a passive endpoint again for every handshake that it has begun, also after
+// the endpoint was closed. So there only its socket goes, through an endpoint that takes it over,
+// and the rest (1 KiB) lives as long as the event queue.
+void cm_listener::stop_listening()
+{
+    if (engine_->provider().provider != "tcp" || FI_VERSION_GE(fi_version(), FI_VERSION(1, 18))) {
+        pep_.reset();
+        return;
+    }
+    info_->handle = &pep_->fid;
+    fid_ep *endpoint = nullptr;
+    int ret =
+        fi_endpoint(engine_->device_of(info_.get()).domain(), info_.get(), &endpoint, nullptr);
+    info_->handle = nullptr;
+    if (ret != 0) {
+        ucs_warn("fi_endpoint of a passive endpoint: %s", fi_strerror(-ret));
+        pep_.reset();
+        return;
+    }
+    // Closing takes the socket out of the queue it is bound to.
+    fi_ep_bind(endpoint, &engine_->eq()->fid, 0);
+    fi_close(&endpoint->fid);
+    engine_->keep(std::move(pep_));
 }
 
 void cm_listener::query(uct_listener_attr_t *attr) const

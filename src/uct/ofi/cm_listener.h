@@ -17,7 +17,6 @@ class cm_listener final : public uct::cm_listener {
     void query(uct_listener_attr_t *attr) const override;
     ucs_status_t reject(uct_conn_request_h request) override;
 
-    fid_pep *passive_endpoint() const { return pep_.get(); }
     bool closing() const { return closing_; }
     void run_callback(const uct_cm_listener_conn_request_args_t &args)
     {
@@ -27,6 +26,8 @@ class cm_listener final : public uct::cm_listener {
     void remove(cm_conn *request) { requests_.erase(request); }
 
   private:
+    void stop_listening();
+
     std::shared_ptr<cm_engine> engine_;
     uct_cm_listener_conn_request_callback_t callback_;
     void *user_data_;
