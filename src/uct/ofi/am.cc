@@ -93,9 +93,8 @@ ssize_t ep::send_packed(buffer_op *b, uint64_t data, size_t length)
         b->cq_data = data;
         held_op_ = b;
         hold();
-    } else {
-        ring();
     }
+    ring(); // also when it was refused: the core may have left the peer a request of its own
     return static_cast<ssize_t>(length);
 }
 
@@ -108,6 +107,7 @@ bool ep::post_held()
     ssize_t ret = fi_senddata(target, b->data, b->length, b->desc, b->cq_data, address,
                               static_cast<fi_context2 *>(b));
     if (ret == -FI_EAGAIN) {
+        ring();
         return false;
     }
     held_op_ = nullptr;
