@@ -288,17 +288,6 @@ ucs_status_ptr_t stream_recv(const char *call, ucp_ep *ep, void *buffer, size_t 
     return post_return(req, param);
 }
 
-void drop_all(stream_state *s, ucp_ep *ep, ucs_status_t status) noexcept
-{
-    while (ucp_request *req = s->recvs.pop_front()) {
-        req->flags &= ~REQ_LISTED;
-        complete(req, status);
-    }
-    while (stream_chunk *c = s->chunks.front())
-        free_chunk(c);
-    clear_ready(ep, s);
-}
-
 } // namespace
 
 ucs_status_t stream_handler(void *arg, void *data, size_t length, unsigned flags)
@@ -346,10 +335,11 @@ ucs_status_t stream_handler(void *arg, void *data, size_t length, unsigned flags
 
 void ep_proto_failed(ucp_ep *ep, ucs_status_t status) noexcept
 {
-    auto *s = static_cast<stream_state *>(ep->stream);
-    if (s == nullptr)
-        return;
-    while (ucp_request *req = s->recvs.pop_front()) {
+    // A callback may close the endpoint, and the state is gone with it.
+    while (auto *s = static_cast<stream_state *>(ep->stream)) {
+        ucp_request *req = s->recvs.pop_front();
+        if (req == nullptr)
+            break;
         req->flags &= ~REQ_LISTED;
         complete(req, status);
     }
@@ -360,9 +350,15 @@ void ep_proto_cleanup(ucp_ep *ep) noexcept
     auto *s = static_cast<stream_state *>(ep->stream);
     if (s == nullptr)
         return;
-    drop_all(s, ep, UCS_ERR_CANCELED);
+    ep->stream = nullptr; // callbacks find nothing
+    while (ucp_request *req = s->recvs.pop_front()) {
+        req->flags &= ~REQ_LISTED;
+        complete(req, UCS_ERR_CANCELED);
+    }
+    while (stream_chunk *c = s->chunks.front())
+        free_chunk(c);
+    clear_ready(ep, s);
     delete s;
-    ep->stream = nullptr;
 }
 
 } // namespace ucp
