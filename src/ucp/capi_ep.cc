@@ -5,6 +5,7 @@
 #include "ucp/ep_control.h"
 #include "ucp/listener.h"
 #include "ucp/print.h"
+#include "ucp/raw_value.h"
 #include "ucp/wireup.h"
 #include "ucs/check.h"
 #include "ucs/error.h"
@@ -214,11 +215,11 @@ ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *params, u
     UCS_CHECK_ARG(worker != nullptr, "ucp_ep_create: worker must not be NULL");
     UCS_CHECK_ARG(params != nullptr, "ucp_ep_create: params must not be NULL");
     UCS_CHECK_ARG(ep_p != nullptr, "ucp_ep_create: ep_p must not be NULL");
-    UCS_CHECK_ARG(!given(params, UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE) ||
-                      (params->err_mode >= UCP_ERR_HANDLING_MODE_NONE &&
-                       params->err_mode <= UCP_ERR_HANDLING_MODE_FAILOVER),
-                  "ucp_ep_create: params->err_mode %d is not an error handling mode",
-                  static_cast<int>(params->err_mode));
+    if (given(params, UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE)) {
+        unsigned mode = ucp::raw_value(params->err_mode);
+        UCS_CHECK_ARG(mode <= UCP_ERR_HANDLING_MODE_FAILOVER,
+                      "ucp_ep_create: params->err_mode %u is not an error handling mode", mode);
+    }
     ucs::opt_guard guard(worker->lock);
     return ucs::guard([&] { *ep_p = create_ep(worker, params); });
 }

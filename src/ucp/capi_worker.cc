@@ -6,6 +6,7 @@
 #include "ucp/ep_control.h"
 #include "ucp/print.h"
 #include "ucp/proto.h"
+#include "ucp/raw_value.h"
 #include "ucp/wakeup.h"
 #include "ucp/worker.h"
 #include "ucs/check.h"
@@ -59,10 +60,11 @@ ucs_status_t ucp_worker_create(ucp_context_h context, const ucp_worker_params_t 
     UCS_CHECK_ARG(context != nullptr, "ucp_worker_create: context must not be NULL");
     UCS_CHECK_ARG(params != nullptr, "ucp_worker_create: params must not be NULL");
     UCS_CHECK_ARG(worker_p != nullptr, "ucp_worker_create: worker_p must not be NULL");
-    UCS_CHECK_ARG(!(params->field_mask & UCP_WORKER_PARAM_FIELD_THREAD_MODE) ||
-                      params->thread_mode < UCS_THREAD_MODE_LAST,
-                  "ucp_worker_create: params->thread_mode %d is not a thread mode",
-                  static_cast<int>(params->thread_mode));
+    if (params->field_mask & UCP_WORKER_PARAM_FIELD_THREAD_MODE) {
+        unsigned mode = ucp::raw_value(params->thread_mode);
+        UCS_CHECK_ARG(mode < UCS_THREAD_MODE_LAST,
+                      "ucp_worker_create: params->thread_mode %u is not a thread mode", mode);
+    }
     UCS_CHECK_ARG(!(params->field_mask & UCP_WORKER_PARAM_FIELD_EVENT_FD) || params->event_fd >= 0,
                   "ucp_worker_create: params->event_fd %d is not a descriptor", params->event_fd);
     return ucs::guard([&] { *worker_p = new ucp_worker(context, params); });

@@ -54,14 +54,15 @@ worker_proto::~worker_proto()
 {
     while (tag_matcher::recv_entry *e = tags.any_recv())
         tags.remove(e);
-    while (tag_matcher::msg_entry *m = tags.first_msg()) {
-        tags.remove(m);
-        desc_free(reinterpret_cast<recv_desc *>(m));
-    }
+    // A partial tag message's descriptor is among the matcher's messages, too.
     for (auto &[key, part] : partials) {
         free(part.header);
         if (part.desc && part.desc->what == recv_desc::content::am)
             desc_free(part.desc);
+    }
+    while (tag_matcher::msg_entry *m = tags.first_msg()) {
+        tags.remove(m);
+        desc_free(reinterpret_cast<recv_desc *>(m));
     }
     if (requests.used() && !(worker->flags & UCP_WORKER_FLAG_IGNORE_REQUEST_LEAK))
         ucs_warn("worker %p: %zu requests were not returned to mpool ucp_requests", (void *)worker,
