@@ -25,8 +25,10 @@ class machine {
   public:
     static machine &get()
     {
-        static machine instance;
-        return instance;
+        // Never destroyed: hwloc would unload its plugins, whose libraries keep memory that is then
+        // lost.
+        static machine *instance = new machine();
+        return *instance;
     }
 
     ucs_sys_device_t device(hwloc_obj_t pci)
@@ -106,8 +108,6 @@ class machine {
                      "to it");
         }
     }
-
-    ~machine() { hwloc_topology_destroy(topology_); }
 
     static hwloc_obj_t pci_parent(hwloc_obj_t object)
     {
