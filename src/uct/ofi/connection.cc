@@ -34,7 +34,6 @@ hello msg_iface::about(uint64_t target, refusal why) const
 fid_ptr<fid_ep> msg_iface::make_endpoint(fi_info *info, connection *context)
 {
     info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
-    info->tx_attr->op_flags = FI_COMPLETION;
     fid_ep *raw = nullptr;
     check(fi_endpoint(domain.domain.get(), info, &raw, context), "fi_endpoint");
     fid_ptr<fid_ep> endpoint(raw);

@@ -112,7 +112,8 @@ info_ptr query(const core &c, const char *node, const char *service, uint64_t fl
         throw std::bad_alloc();
     }
     if (!hints) {
-        ask->mode = FI_CONTEXT | FI_CONTEXT2;
+        // Completion data may use up a receive: that is how all of our messages travel.
+        ask->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
         ask->domain_attr->mr_mode =
             FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
         // Each worker has its own endpoints and completion queues and is used by one thread at a

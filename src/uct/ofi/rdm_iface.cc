@@ -80,7 +80,6 @@ rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
 void rdm_iface::open_endpoint(unsigned rx_queue_len)
 {
     info_ptr info = dup_info(domain.info.get());
-    info->tx_attr->op_flags = FI_COMPLETION;
     if (on_node_) {
         // The file behind the endpoint gets a name that tells whose it is.
         std::string name = shm_file::make_name();
