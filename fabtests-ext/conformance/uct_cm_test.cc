@@ -608,7 +608,7 @@ TEST_P(uct_cm_test, destroy_in_every_callback)
             }));
             EXPECT_EQ(UCS_OK, uct_ep_disconnect(acceptor_->accepted(1).ep(), 0));
         }
-        ASSERT_TRUE(wait([&] { return c->destroyed.load(); }));
+        ASSERT_TRUE(wait([&] { return c->destroyed && !c->in_callback; }));
     }
     usleep(20000);
 }

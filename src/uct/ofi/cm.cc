@@ -18,6 +18,8 @@ class cm final : public uct_cm {
     {
     }
 
+    ~cm() override { engine_->stop(); }
+
     void query(uct_cm_attr_t *attr) const override
     {
         if (attr->field_mask & UCT_CM_ATTR_FIELD_MAX_CONN_PRIV) {

@@ -71,6 +71,7 @@ class cm_conn {
     const sockaddr *remote() const { return reinterpret_cast<const sockaddr *>(&remote_); }
     void forget_listener() { listener_ = nullptr; }
     bool delivered() const { return delivered_; }
+    bool owned() const { return user_ != nullptr; }
 
     // ---- From either endpoint, with the mutex.
     ucs_status_t disconnect();

@@ -168,6 +168,28 @@ cm_engine::~cm_engine()
     }
 }
 
+void cm_engine::stop()
+{
+    {
+        lock held(mutex_);
+        for (cm_conn *conn : lists_->all) {
+            if (conn->owned()) {
+                return;
+            }
+        }
+    }
+    eq_watch_.reset();
+    wakeup_watch_.reset();
+    for (auto &device : devices_) {
+        device->watch_.reset();
+    }
+    ucs::async_watch tick;
+    {
+        lock held(mutex_); // its callback resets it, too
+        tick = std::move(tick_);
+    }
+}
+
 uint32_t cm_engine::incarnation() const
 {
     static const uint32_t mine = static_cast<uint32_t>(ucs::random_u64());

@@ -78,6 +78,10 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     cm_engine &operator=(const cm_engine &) = delete;
     ~cm_engine();
 
+    // The connection manager is closed: with this call all activity ends, unless endpoints of other
+    // connection managers still have their connections here. Without the mutex.
+    void stop();
+
     const core &provider() const { return core_; }
     size_t max_priv() const { return max_priv_; }
     uint32_t incarnation() const;
