@@ -36,6 +36,24 @@ void request_destroy(void *arg, void *object)
         worker->context->request_cleanup(static_cast<ucp_request *>(object)->user());
 }
 
+// The pool is named: the worker has let go of it when it is destroyed.
+void free_into(worker_proto &proto, recv_desc *desc) noexcept
+{
+    desc->state = recv_desc::use::free;
+    switch (desc->from) {
+    case recv_desc::origin::uct:
+        // The transport gave us the memory from RX_HEADROOM bytes in front of the message on.
+        uct_iface_release_desc(desc->uct_head);
+        break;
+    case recv_desc::origin::pool:
+        proto.small_descs.put(desc);
+        break;
+    case recv_desc::origin::heap:
+        free(desc);
+        break;
+    }
+}
+
 } // namespace
 
 worker_proto::worker_proto(ucp_worker *w)
@@ -58,11 +76,11 @@ worker_proto::~worker_proto()
     for (auto &[key, part] : partials) {
         free(part.header);
         if (part.desc && part.desc->what == recv_desc::content::am)
-            desc_free(part.desc);
+            free_into(*this, part.desc);
     }
     while (tag_matcher::msg_entry *m = tags.first_msg()) {
         tags.remove(m);
-        desc_free(reinterpret_cast<recv_desc *>(m));
+        free_into(*this, reinterpret_cast<recv_desc *>(m));
     }
     if (requests.used() && !(worker->flags & UCP_WORKER_FLAG_IGNORE_REQUEST_LEAK))
         ucs_warn("worker %p: %zu requests were not returned to mpool ucp_requests", (void *)worker,
@@ -141,19 +159,7 @@ recv_desc *desc_keep(ucp_worker *worker, void *msg, size_t hdr_len, size_t lengt
 
 void desc_free(recv_desc *desc) noexcept
 {
-    desc->state = recv_desc::use::free;
-    switch (desc->from) {
-    case recv_desc::origin::uct:
-        // The transport gave us the memory from RX_HEADROOM bytes in front of the message on.
-        uct_iface_release_desc(desc->uct_head);
-        break;
-    case recv_desc::origin::pool:
-        desc->worker->proto->small_descs.put(desc);
-        break;
-    case recv_desc::origin::heap:
-        free(desc);
-        break;
-    }
+    free_into(*desc->worker->proto, desc);
 }
 
 ucs_status_ptr_t send_request(ucp_request *req, const ucp_request_param_t *param) noexcept
