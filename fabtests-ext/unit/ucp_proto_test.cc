@@ -7,6 +7,8 @@
 #include "ucp/ep.h"
 #include "ucp/proto.h"
 
+#include <deque>
+
 namespace {
 
 using namespace ucp_test;
@@ -55,6 +57,9 @@ class ucp_proto : public testing::Test {
         a.reset();
     }
 
+    // Outlives the requests, which TearDown may complete.
+    counted &count() { return counters.emplace_back(); }
+
     // Puts a scripted endpoint in front of the active-message lane.
     fake_uct::endpoint *replace(ucp_ep_h ep)
     {
@@ -87,6 +92,7 @@ class ucp_proto : public testing::Test {
     bool until(const std::function<bool()> &done) { return run_until({a.get(), b.get()}, done); }
     void progress() { run_for({a.get(), b.get()}, 0.01); }
 
+    std::deque<counted> counters;
     std::unique_ptr<entity> a, b;
     ucp_ep_h ab = nullptr, ba = nullptr;
     errors errors_a, errors_b;
@@ -133,7 +139,7 @@ TEST_F(ucp_proto, fragments_stop_and_go_on_where_the_lane_filled)
         ab->limits.zcopy_thresh = zcopy;
         for (unsigned room = 0; room < 8; ++room) {
             auto out = pattern(60000, room), in = std::vector<char>(60000);
-            counted s, r;
+            counted &s = count(), &r = count();
             recv(in, &r);
             lane->refuse_after(room);
             ASSERT_TRUE(UCS_PTR_IS_PTR(send(out, &s)));
@@ -155,7 +161,7 @@ TEST_F(ucp_proto, zcopy_completes_once_after_all_pieces_in_any_order)
     for (bool backwards : {false, true})
         for (ucs_status_t one : {UCS_OK, UCS_ERR_IO_ERROR}) {
             auto out = pattern(50000), in = std::vector<char>(50000);
-            counted s, r;
+            counted &s = count(), &r = count();
             recv(in, &r);
             lane->hold_completions(true);
             ASSERT_TRUE(UCS_PTR_IS_PTR(send(out, &s)));
@@ -178,7 +184,7 @@ TEST_F(ucp_proto, b193_failed_ep_completes_a_zcopy_send_only_when_the_lane_let_g
     ab->limits.rndv_thresh = SIZE_MAX;
     ab->limits.zcopy_thresh = 1000;
     auto out = pattern(50000);
-    counted s;
+    counted &s = count();
     lane->hold_completions(true);
     ASSERT_TRUE(UCS_PTR_IS_PTR(send(out, &s)));
     ab->set_failed(UCS_ERR_ENDPOINT_TIMEOUT);
@@ -215,7 +221,7 @@ TEST_F(ucp_proto, failed_ep_aborts_what_waits_once)
 TEST_F(ucp_proto, b193_sender_of_an_unmatched_rendezvous_completes_when_the_peer_dies)
 {
     auto out = pattern(1000000), small = pattern(8);
-    counted s, sync;
+    counted &s = count(), &sync = count();
     ASSERT_TRUE(UCS_PTR_IS_PTR(send(out, &s, 5)));
     ASSERT_TRUE(UCS_PTR_IS_PTR(send(small, &sync, 6, true)));
     progress();
@@ -231,7 +237,7 @@ TEST_F(ucp_proto, b193_receiver_of_a_rendezvous_completes_once_when_the_sender_d
     auto out = pattern(1000000), in = std::vector<char>(1000000);
     back->fail_gets_with(UCS_ERR_IO_ERROR);
     back->hold_completions(true);
-    counted s, r;
+    counted &s = count(), &r = count();
     recv(in, &r, 5);
     ASSERT_TRUE(UCS_PTR_IS_PTR(send(out, &s, 5)));
     if (!until([&] { return back->held() > 0 || r.calls; }) || r.calls)
@@ -251,7 +257,7 @@ TEST_F(ucp_proto, rendezvous_falls_back_to_fragments_when_get_fails)
         auto out = pattern(1000000), in = std::vector<char>(1000000);
         back->fail_gets_with(UCS_ERR_IO_ERROR);
         back->hold_completions(late);
-        counted s, r;
+        counted &s = count(), &r = count();
         recv(in, &r);
         send(out, &s);
         if (late) {
@@ -269,7 +275,7 @@ TEST_F(ucp_proto, rendezvous_falls_back_to_fragments_when_get_fails)
 TEST_F(ucp_proto, answers_that_find_no_room_are_sent_later)
 {
     auto out = pattern(1000000), in = std::vector<char>(1000000);
-    counted s, r;
+    counted &s = count(), &r = count();
     back->refuse_after(0);
     recv(in, &r);
     send(out, &s);
