@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Workers of thread mode MULTI, used by several threads at a time: communication, progress,
+// connections, wake-up.
+#include "fabtests-ext/common/ucp_entity.h"
+
+#include <atomic>
+#include <poll.h>
+#include <thread>
+
+using namespace ucp_test;
+
+namespace {
+
+options multi(const char *tls)
+{
+    options o;
+    o.tls = tls;
+    o.thread_mode = UCS_THREAD_MODE_MULTI;
+    o.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+    return o;
+}
+
+class ucp_threads : public testing::TestWithParam<const char *> {
+  protected:
+    ucp_threads() : a(multi(GetParam())), b(multi(GetParam())) {}
+
+    // Progresses both workers; whoever else does so, too.
+    ucs_status_t finish(ucs_status_ptr_t p) { return wait({&a, &b}, p, 20); }
+
+    entity a, b;
+};
+
+TEST_P(ucp_threads, all_send_and_receive_at_once)
+{
+    constexpr unsigned threads = 3, rounds = 100;
+    std::atomic<unsigned> good{0};
+    std::vector<std::thread> all;
+    for (unsigned t = 0; t < threads; ++t) {
+        all.emplace_back([&, t] {
+            ucp_ep_h to_b, to_a;
+            if (create_ep(a, b.address(), &to_b) != UCS_OK ||
+                create_ep(b, a.address(), &to_a) != UCS_OK) {
+                return;
+            }
+            for (unsigned i = 0; i < rounds; ++i) {
+                size_t length = i % 10 == 9 ? 100000 : 8 + i;
+                std::vector<char> out(length, static_cast<char>(i + t)), in(length);
+                bool forth = i % 2;
+                ucs_status_ptr_t recv = recv_nb(forth ? b : a, in.data(), length, t);
+                ucs_status_ptr_t send = send_nb(forth ? to_b : to_a, out.data(), length, t);
+                ucs_status_t s = finish(send), r = finish(recv);
+                good += s == UCS_OK && r == UCS_OK && in == out;
+            }
+            ucs_status_ptr_t c1 = close_nb(to_b), c2 = close_nb(to_a);
+            finish(c1);
+            finish(c2);
+        });
+    }
+    for (std::thread &t : all) {
+        t.join();
+    }
+    EXPECT_EQ(threads * rounds, good);
+}
+
+TEST_P(ucp_threads, connections_come_and_go)
+{
+    server listening(b);
+    std::atomic<bool> stop{false};
+    std::mutex guard; // of what the handler touches
+    std::vector<std::unique_ptr<errors>> seen;
+    std::thread accepting([&] {
+        while (!stop) {
+            b.progress();
+            if (!listening.requests.empty()) {
+                std::lock_guard<std::mutex> lock(guard);
+                ucp_ep_h ep;
+                seen.push_back(std::make_unique<errors>());
+                (void)listening.accept(&ep, seen.back().get());
+            }
+        }
+    });
+    constexpr unsigned threads = 2, rounds = 10;
+    std::atomic<unsigned> good{0};
+    std::vector<std::thread> all;
+    for (unsigned t = 0; t < threads; ++t) {
+        all.emplace_back([&] {
+            for (unsigned i = 0; i < rounds; ++i) {
+                ucp_ep_h ep;
+                errors ce;
+                if (connect(a, listening.port, &ep, &ce) != UCS_OK) {
+                    continue;
+                }
+                ucs_status_t sent = wait({&a}, send_nb(ep, "x", 1, 99), 20);
+                ucs_status_t closed = wait({&a}, close_nb(ep), 20);
+                good += sent == UCS_OK && closed == UCS_OK && ce.count == 0;
+            }
+        });
+    }
+    for (std::thread &t : all) {
+        t.join();
+    }
+    stop = true;
+    accepting.join();
+    EXPECT_EQ(threads * rounds, good);
+}
+
+TEST_P(ucp_threads, one_sleeps_while_another_signals)
+{
+    std::atomic<bool> stop{false};
+    std::atomic<unsigned> woken{0};
+    std::thread sleeper([&] {
+        while (!stop) {
+            EXPECT_EQ(UCS_OK, ucp_worker_wait(a.worker));
+            ucp_worker_progress(a.worker);
+            ++woken;
+        }
+    });
+    for (unsigned i = 0; i < 50; ++i) {
+        unsigned before = woken;
+        EXPECT_EQ(UCS_OK, ucp_worker_signal(a.worker));
+        auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+        while (woken == before && std::chrono::steady_clock::now() < end) {
+            std::this_thread::yield();
+        }
+        ASSERT_NE(before, woken.load());
+    }
+    stop = true;
+    ucp_worker_signal(a.worker);
+    sleeper.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(transports, ucp_threads, testing::Values("shm,self", "tcp,self", "all"),
+                         [](const auto &info) {
+                             std::string name = info.param;
+                             return name.substr(0, name.find(','));
+                         });
+
+} // namespace
