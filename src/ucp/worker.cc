@@ -195,7 +195,8 @@ void ucp_worker::open_ifaces()
 ucp_worker::~ucp_worker()
 {
     close();
-    proto.reset();
+    delete proto.get(); // not reset(): what it frees still finds it through the worker
+    (void)proto.release();
     wakeup.reset();
     cm.reset();
     ifaces.clear();
