@@ -38,7 +38,12 @@ fid_ptr<fid_ep> msg_iface::make_endpoint(fi_info *info, connection *context)
     check(fi_endpoint(domain.domain.get(), info, &raw, context), "fi_endpoint");
     fid_ptr<fid_ep> endpoint(raw);
     check(fi_ep_bind(raw, &eq_->fid, 0), "fi_ep_bind to the event queue");
-    check(fi_ep_bind(raw, &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind to the queue");
+    if (tx_cq_) {
+        check(fi_ep_bind(raw, &cq_->fid, FI_RECV), "fi_ep_bind to the receive queue");
+        check(fi_ep_bind(raw, &tx_cq_->fid, FI_TRANSMIT), "fi_ep_bind to the send queue");
+    } else {
+        check(fi_ep_bind(raw, &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind to the queue");
+    }
     check(fi_ep_bind(raw, &srx_->fid, 0), "fi_ep_bind to the shared receives");
     check(fi_enable(raw), "fi_enable");
     return endpoint;

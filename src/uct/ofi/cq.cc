@@ -8,13 +8,13 @@
 
 namespace uct::ofi {
 
-unsigned iface::poll_cq()
+unsigned iface::poll_cq(fid_cq *cq)
 {
     constexpr size_t batch = 16;
     fi_cq_data_entry entries[batch];
-    ssize_t n = fi_cq_read(cq_.get(), entries, batch);
+    ssize_t n = fi_cq_read(cq, entries, batch);
     if (n <= 0) {
-        return UCS_LIKELY(n == -FI_EAGAIN) || n == 0 ? 0 : cq_error(n);
+        return UCS_LIKELY(n == -FI_EAGAIN) || n == 0 ? 0 : cq_error(cq, n);
     }
     for (ssize_t i = 0; i < n; ++i) {
         auto *o = static_cast<op *>(static_cast<fi_context2 *>(entries[i].op_context));
@@ -121,7 +121,7 @@ void iface::drain_cq()
     }
 }
 
-unsigned iface::cq_error(ssize_t ret)
+unsigned iface::cq_error(fid_cq *cq, ssize_t ret)
 {
     if (ret != -FI_EAVAIL) {
         ucs_error("fi_cq_read on %s/%s: %s", domain.provider.transport.c_str(),
@@ -133,7 +133,7 @@ unsigned iface::cq_error(ssize_t ret)
         fi_cq_err_entry entry;
         char room[256];
     } error{};
-    if (fi_cq_readerr(cq_.get(), &error.entry, 0) != 1) {
+    if (fi_cq_readerr(cq, &error.entry, 0) != 1) {
         return 0;
     }
     auto *o = static_cast<op *>(static_cast<fi_context2 *>(error.entry.op_context));

@@ -178,15 +178,20 @@ void iface::init_receive(receive_op *r)
     memcpy(r->payload - rx_headroom_ - sizeof(void *), &release, sizeof(void *));
 }
 
-void iface::open_cq(size_t size)
+fid_ptr<fid_cq> iface::open_cq(size_t size)
 {
     fi_cq_attr attr{};
-    attr.size = size;
     attr.format = FI_CQ_FORMAT_DATA;
     attr.wait_obj = domain.provider.msg() ? FI_WAIT_FD : FI_WAIT_NONE;
     fid_cq *cq = nullptr;
-    check(fi_cq_open(domain.domain.get(), &attr, &cq, nullptr), "fi_cq_open");
-    cq_.reset(cq);
+    int ret;
+    do {
+        attr.size = size;
+        ret = fi_cq_open(domain.domain.get(), &attr, &cq, nullptr);
+        size /= 2;
+    } while (ret != 0 && size >= 64);
+    check(ret, "fi_cq_open");
+    return fid_ptr<fid_cq>(cq);
 }
 
 void iface::fill_attr(uct_iface_attr_t *attr) const

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What interfaces over connectionless and over connected endpoints share: the completion queue, the
-// pools, the posted receives. One completion queue carries sends and receives.
+// pools, the posted receives. One completion queue carries sends and receives, except over verbs.
 #pragma once
 
 #include "ucs/mpool.h"
@@ -43,7 +43,7 @@ class iface : public uct::iface {
     void put(op *o) { (o->has_buffer ? buffers_ : ops_).put(o); }
 
     // Reads what the completion queue has, up to one batch, and runs handlers and completions.
-    unsigned poll_cq();
+    unsigned poll_cq() { return poll_cq(cq_.get()) + (tx_cq_ ? poll_cq(tx_cq_.get()) : 0); }
     // Until it is empty. Used before an endpoint is declared dead.
     void drain_cq();
 
@@ -60,7 +60,8 @@ class iface : public uct::iface {
   protected:
     virtual ~iface();
 
-    void open_cq(size_t size);
+    // size: wanted; a device may have room for less.
+    fid_ptr<fid_cq> open_cq(size_t size);
     // Where receives are posted: the endpoint, or the shared receive context.
     void post_receives(fid_ep *where, unsigned count);
     void fill_attr(uct_iface_attr_t *attr) const;
@@ -71,6 +72,10 @@ class iface : public uct::iface {
     virtual void on_control(uint64_t, const void *, size_t) {}
 
     fid_ptr<fid_cq> cq_;
+    // Of sends alone, where queues really overrun (verbs). The core counts sends against the size
+    // of their queue, but not what the shared receives may add; those have theirs of their own
+    // number.
+    fid_ptr<fid_cq> tx_cq_;
     fid_ep *rx_ = nullptr;
     bool closing_ = false;
 
@@ -84,7 +89,8 @@ class iface : public uct::iface {
     void *alloc_chunk(size_t size, size_t align, void **cookie);
     static void free_chunk(void *arg, void *chunk, size_t size, void *cookie);
     bool post(receive_op *r);
-    UCS_NOINLINE unsigned cq_error(ssize_t ret);
+    unsigned poll_cq(fid_cq *cq);
+    UCS_NOINLINE unsigned cq_error(fid_cq *cq, ssize_t ret);
     static void release_desc(uct_recv_desc_t *self, void *desc);
 
     ucs::mpool_base ops_;

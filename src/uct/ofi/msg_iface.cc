@@ -65,7 +65,12 @@ void msg_iface::open_receives(unsigned count)
 {
     const fi_info &info = *domain.info;
     count = static_cast<unsigned>(std::min<size_t>(count, info.rx_attr->size));
-    open_cq(info.tx_attr->size + count);
+    if (domain.provider.transport == "verbs") {
+        cq_ = open_cq(count);
+        tx_cq_ = open_cq(8 * info.tx_attr->size);
+    } else {
+        cq_ = open_cq(info.tx_attr->size + count);
+    }
     fi_rx_attr attr = *info.rx_attr;
     attr.size = count;
     fid_ep *srx = nullptr;
@@ -262,6 +267,15 @@ void msg_iface::on_error(op *o, ucs_status_t status)
     }
 }
 
+std::vector<fid_t> msg_iface::wait_fids() const
+{
+    std::vector<fid_t> fids = {&cq_->fid, &eq_->fid};
+    if (tx_cq_) {
+        fids.push_back(&tx_cq_->fid);
+    }
+    return fids;
+}
+
 ucs_status_t msg_iface::event_fd_get(int *fd_p)
 {
     if (epoll_fd_ < 0) {
@@ -269,7 +283,7 @@ ucs_status_t msg_iface::event_fd_get(int *fd_p)
         if (fd < 0) {
             throw ucs::error(UCS_ERR_IO_ERROR, "epoll_create1: %s", strerror(errno));
         }
-        for (fid_t fid : {&cq_->fid, &eq_->fid}) {
+        for (fid_t fid : wait_fids()) {
             int core_fd = -1;
             int ret = fi_control(fid, FI_GETWAIT, &core_fd);
             epoll_event event{.events = EPOLLIN, .data = {}};
@@ -287,8 +301,8 @@ ucs_status_t msg_iface::event_fd_get(int *fd_p)
 
 ucs_status_t msg_iface::event_arm(unsigned)
 {
-    fid_t fids[] = {&cq_->fid, &eq_->fid};
-    int ret = fi_trywait(domain.fabric.get(), fids, 2);
+    std::vector<fid_t> fids = wait_fids();
+    int ret = fi_trywait(domain.fabric.get(), fids.data(), static_cast<int>(fids.size()));
     if (ret == -FI_EAGAIN) {
         return UCS_ERR_BUSY;
     }

@@ -36,6 +36,7 @@ class msg_iface final : public iface {
     ~msg_iface() override;
 
     void listen();
+    std::vector<fid_t> wait_fids() const;
     void open_receives(unsigned count);
     fid_ptr<fid_ep> make_endpoint(fi_info *info, connection *context);
     void connect(connection &c, const sockaddr_storage &to);

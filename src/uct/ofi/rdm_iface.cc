@@ -87,7 +87,7 @@ void rdm_iface::open_endpoint(unsigned rx_queue_len)
         info->src_addr = strdup(name.c_str());
         info->src_addrlen = name.size() + 1;
     }
-    open_cq(info->rx_attr->size + info->tx_attr->size);
+    cq_ = open_cq(info->rx_attr->size + info->tx_attr->size);
 
     fi_av_attr av_attr{};
     av_attr.type =
