@@ -2,7 +2,8 @@
 //
 // Choice of lanes: every pair of an interface of ours and a resource of the peer that reach each
 // other is a candidate. The best carries the active messages; the best of those that can put and
-// get carries RMA; further devices of the same kind share large messages.
+// get carries RMA.
+#include "ucp/mem.h"
 #include "ucp/wireup.h"
 
 #include "ucs/log.h"
@@ -101,16 +102,6 @@ void set_limits(ucp_ep *ep)
     ep->limits.zcopy_thresh = config.zcopy_thresh == SIZE_AUTO ? 16384 : config.zcopy_thresh;
 }
 
-bool uses(const ucp_ep *ep, const candidate &c)
-{
-    for (unsigned i = 0; i < ep->lane_count; ++i) {
-        if (ep->lanes[i].iface == c.local) {
-            return true;
-        }
-    }
-    return false;
-}
-
 } // namespace
 
 ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer)
@@ -125,13 +116,9 @@ ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer)
     }
     ep->am_lane_index = 0;
     ep->am_ep = ep->lanes[0].ep;
-    ep->rma_lane = 0;
-    unsigned rails = std::max(1u, ep->worker->context->config.max_rndv_rails);
-    for (size_t i = am + 1; i < found.size() && ep->lane_count < MAX_LANES; ++i) {
-        bool rma = can_rma(found[i].local->attr) && !can_rma(*ep->lanes[ep->rma_lane].attr);
-        bool rail =
-            found[i].cls == found[am].cls && found[i].cls < tl_class::shm && ep->lane_count < rails;
-        if ((rma || rail) && !uses(ep, found[i]) && add_lane(ep, found[i]) == UCS_OK && rma) {
+    ep->rma_lane = can_rma(*ep->lanes[0].attr) ? 0 : NO_LANE;
+    for (size_t i = am + 1; i < found.size() && ep->rma_lane == NO_LANE; ++i) {
+        if (can_rma(found[i].local->attr) && add_lane(ep, found[i]) == UCS_OK) {
             ep->rma_lane = static_cast<uint8_t>(ep->lane_count - 1);
         }
     }
