@@ -72,6 +72,8 @@ class endpoint : public fid_ep {
             return routes_[addr];
         return source_slow(addr);
     }
+    // Nothing can be injected to this peer yet: -FI_EAGAIN, or why there will be no connection.
+    virtual ssize_t not_yet(conn *) { return -FI_EAGAIN; }
     virtual wire::hello hello_for(const conn *) { return {}; }
 
     unsigned tx_options(uint64_t flags) const;

@@ -11,6 +11,7 @@
 #include "ucs/sys.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ucxlike {
 
@@ -30,6 +31,9 @@ void peer::link_failed(link *l)
         return;
     tx = nullptr;
     tx_id = 0;
+    if (greeted == l)
+        refused = errno_of(l->status);
+    greeted = nullptr;
     owner->flush_outstanding(this, FI_ECONNRESET);
 }
 
@@ -41,6 +45,7 @@ void peer::control(const wire::message &m, const void *, size_t, link *)
     memcpy(&h, m.hello, sizeof(h));
     incarnation = h.incarnation;
     tx_id = static_cast<uint32_t>(m.tag);
+    refused = 0;
     static_cast<rdm_endpoint *>(owner)->alias(this, wire::name_of(h));
 }
 
@@ -123,6 +128,21 @@ int rdm_endpoint::enable()
     own_rx_ = std::make_unique<rx_queue>(eng, 10);
     rx = own_rx_.get();
     return 0;
+}
+
+ssize_t rdm_endpoint::not_yet(conn *to)
+{
+    auto *p = static_cast<peer *>(to);
+    if (p->refused)
+        return -std::exchange(p->refused, 0);
+    if (p->greeted != p->tx) {
+        p->greeted = p->tx;
+        tx_op *op = eng->begin_own();
+        wire::builder b(op->header);
+        b.say_hello(hello_for(p));
+        eng->send_own(p->tx, op, b.finish(0, wire::none), nullptr, 0);
+    }
+    return -FI_EAGAIN;
 }
 
 wire::hello rdm_endpoint::hello_for(const conn *to)

@@ -16,6 +16,8 @@ struct peer final : conn {
     address name;
     uint64_t incarnation = 0; // of the remote endpoint; 0: not heard from
     link *welcomed = nullptr; // where the id was sent already
+    link *greeted = nullptr;  // where a hello went without a message
+    int refused = 0;          // why the last connection failed, until somebody is told
 
     explicit peer(rdm_endpoint *ep);
     void link_failed(link *l) override;
@@ -29,6 +31,7 @@ class rdm_endpoint final : public endpoint, public engine::acceptor {
 
     void address_inserted(const address &a, fi_addr_t index);
     void address_removed(const address &a, fi_addr_t index);
+    ssize_t not_yet(conn *to) override;
     wire::hello hello_for(const conn *to) override;
     void alias(peer *p, const address &name);
 

@@ -143,6 +143,10 @@ UCS_ALWAYS_INLINE ssize_t send(fid_ep *f, unsigned options, const send_call &c)
         return error;
     if (UCS_UNLIKELY(ep->inflight >= ep->tx_limit))
         return -FI_EAGAIN;
+    // Nobody waits for an injected message: it must not depend on the caller's further progress to
+    // get connected.
+    if (UCS_UNLIKELY((options & tx_inject) && to->tx_id == 0))
+        return ep->not_yet(to);
     tx_op *op = e->tx_ops.get();
     if (UCS_UNLIKELY(!op))
         return -FI_EAGAIN;

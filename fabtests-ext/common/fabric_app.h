@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A small libfabric application: what a test or benchmark of the provider needs of one side. Errors
+// end the process with a line that says where, because each role of a test is a process of its own.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#define REQUIRE(cond)                                                                              \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #cond);                   \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+#define REQUIRE_EQ(a, b)                                                                           \
+    do {                                                                                           \
+        auto va = (a);                                                                             \
+        auto vb = (b);                                                                             \
+        if (!(va == static_cast<decltype(va)>(vb))) {                                              \
+            fprintf(stderr, "%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #a,               \
+                    static_cast<long long>(va), static_cast<long long>(vb));                       \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+namespace app {
+
+// The other role of the test, over a socket that is not under test.
+class partner {
+  public:
+    explicit partner(int fd) : fd_(fd) {}
+    void tell(const void *data, size_t length);
+    void hear(void *data, size_t length);
+    void tell(uint64_t v) { tell(&v, sizeof(v)); }
+    uint64_t hear()
+    {
+        uint64_t v;
+        hear(&v, sizeof(v));
+        return v;
+    }
+    void barrier()
+    {
+        tell(1);
+        hear();
+    }
+
+  private:
+    int fd_;
+};
+
+// Runs both roles in processes of their own, from a parent that has not touched libfabric. The
+// result is empty or says what went wrong.
+using role = std::function<void(partner &)>;
+std::string run_pair(const role &server, const role &client, int seconds = 60);
+struct options {
+    const char *provider = "ucxlike";
+    fi_ep_type type = FI_EP_RDM;
+    uint64_t caps = FI_MSG | FI_TAGGED;
+    fi_wait_obj wait = FI_WAIT_NONE;
+    fi_wait_obj eq_wait = FI_WAIT_UNSPEC;
+    fi_cq_format format = FI_CQ_FORMAT_TAGGED;
+    fi_threading threading = FI_THREAD_SAFE;
+    uint64_t tx_op_flags = 0;
+    uint64_t rx_op_flags = 0;
+    uint64_t tx_bind = FI_TRANSMIT;
+    uint64_t rx_bind = FI_RECV;
+    size_t cq_size = 0;
+    std::string node = "127.0.0.1";
+};
+
+class fabric_side {
+  public:
+    explicit fabric_side(const options &o);
+    ~fabric_side();
+    fabric_side(const fabric_side &) = delete;
+    fabric_side &operator=(const fabric_side &) = delete;
+
+    // RDM: opens the endpoint and exchanges names.
+    void open_rdm(partner &p);
+    // MSG: both ends of one connection.
+    void serve(partner &p, const void *param = nullptr, size_t length = 0);
+    void dial(partner &p, const void *param = nullptr, size_t length = 0);
+    // The pieces of those.
+    void listen(partner &p);
+    fi_info *await_request(void *param = nullptr, size_t *length = nullptr);
+    void open_active(fi_info *info);
+    void bind_and_enable();
+    void close_active();
+
+    // One completion within ten seconds; error entries end the process unless `error` is given.
+    fi_cq_tagged_entry complete(fid_cq *q, fi_cq_err_entry *error = nullptr,
+                                fi_addr_t *source = nullptr);
+    bool try_complete(fid_cq *q, fi_cq_tagged_entry *entry, int milliseconds);
+    // The next event; `bytes` gets its data. An error entry gives 0 and fills `error`.
+    uint32_t event(fi_eq_cm_entry *entry, std::string *bytes, fi_eq_err_entry *error,
+                   int milliseconds = 10000);
+    void expect_event(uint32_t type);
+    bool no_event(int milliseconds);
+    // Repeats a call while it says -FI_EAGAIN, reading nothing away.
+    template <class F>
+    void retry(F &&f)
+    {
+        auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        ssize_t r;
+        while ((r = f()) == -FI_EAGAIN) {
+            REQUIRE(std::chrono::steady_clock::now() < end);
+            fi_cq_read(txcq, nullptr, 0);
+            if (rxcq != txcq)
+                fi_cq_read(rxcq, nullptr, 0);
+        }
+        REQUIRE_EQ(r, 0);
+    }
+
+    options opt;
+    fi_info *info = nullptr;
+    fid_fabric *fabric = nullptr;
+    fid_domain *domain = nullptr;
+    fid_eq *eq = nullptr;
+    fid_pep *pep = nullptr;
+    fid_ep *ep = nullptr;
+    fid_cq *txcq = nullptr;
+    fid_cq *rxcq = nullptr;
+    fid_av *av = nullptr;
+    fi_addr_t peer = 0;
+
+  private:
+    fi_info *hints_ = nullptr;
+};
+
+std::vector<char> pattern(size_t length, unsigned seed);
+
+} // namespace app
