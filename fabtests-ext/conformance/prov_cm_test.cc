@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Connections of the provider: data with connect, accept and reject; one FI_CONNECTED and one last
+// event per endpoint, whatever ends the connection.
+#include "fabtests-ext/common/fabric_app.h"
+
+#include <arpa/inet.h>
+#include <csignal>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+using namespace app;
+
+namespace {
+
+class prov_cm_test : public testing::TestWithParam<const char *> {
+  protected:
+    void run(const role &server, const role &client)
+    {
+        const char *transports = GetParam();
+        auto with = [transports](const role &r) {
+            return [&r, transports](partner &p) {
+                setenv("FI_UCXLIKE_TLS", transports, 1);
+                r(p);
+            };
+        };
+        EXPECT_EQ(run_pair(with(server), with(client)), "");
+    }
+};
+
+options msg()
+{
+    options o;
+    o.type = FI_EP_MSG;
+    return o;
+}
+
+TEST_P(prov_cm_test, carries_data_of_connect_accept_and_reject)
+{
+    const size_t sizes[] = {0, 1, 55, 257, 1024};
+    auto server = [&](partner &p) {
+        fabric_side s(msg());
+        s.listen(p);
+        size_t most = 0, length = sizeof(most);
+        REQUIRE_EQ(fi_getopt(&s.pep->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &most, &length), 0);
+        REQUIRE_EQ(most, 1024);
+        for (size_t n : sizes) {
+            char param[2048];
+            fi_info *request = s.await_request(param, &length);
+            REQUIRE_EQ(length, n);
+            REQUIRE(memcmp(param, pattern(n, 1).data(), n) == 0);
+            REQUIRE_EQ(fi_reject(s.pep, request->handle, pattern(n, 2).data(), n), 0);
+            fi_freeinfo(request);
+            request = s.await_request(param, &length);
+            s.open_active(request);
+            fi_freeinfo(request);
+            REQUIRE_EQ(fi_accept(s.ep, pattern(n, 3).data(), n), 0);
+            s.expect_event(FI_CONNECTED);
+            sockaddr_in name = {};
+            length = sizeof(name);
+            REQUIRE_EQ(fi_getpeer(s.ep, &name, &length), 0);
+            REQUIRE(name.sin_port != 0);
+            s.expect_event(FI_SHUTDOWN);
+            REQUIRE(s.no_event(20));
+            s.close_active();
+        }
+    };
+    auto client = [&](partner &p) {
+        fabric_side s(msg());
+        sockaddr_in name;
+        p.hear(&name, sizeof(name));
+        for (size_t n : sizes) {
+            s.open_active(s.info);
+            REQUIRE_EQ(fi_connect(s.ep, &name, pattern(n, 1).data(), n), 0);
+            fi_eq_cm_entry entry = {};
+            fi_eq_err_entry error = {};
+            std::string bytes;
+            REQUIRE_EQ(s.event(&entry, &bytes, &error), 0);
+            REQUIRE_EQ(error.err, FI_ECONNREFUSED);
+            REQUIRE(error.fid == &s.ep->fid);
+            REQUIRE_EQ(bytes.size(), n);
+            REQUIRE(memcmp(bytes.data(), pattern(n, 2).data(), n) == 0);
+            REQUIRE(s.no_event(20));
+            s.close_active();
+
+            s.open_active(s.info);
+            REQUIRE_EQ(fi_connect(s.ep, &name, pattern(n, 1).data(), n), 0);
+            REQUIRE(fi_connect(s.ep, &name, nullptr, 0) != 0); // once in its lifetime
+            REQUIRE_EQ(s.event(&entry, &bytes, nullptr), static_cast<uint32_t>(FI_CONNECTED));
+            REQUIRE(entry.fid == &s.ep->fid);
+            REQUIRE_EQ(bytes.size(), n);
+            REQUIRE(memcmp(bytes.data(), pattern(n, 3).data(), n) == 0);
+            sockaddr_in peer = {};
+            size_t length = sizeof(peer);
+            REQUIRE_EQ(fi_getpeer(s.ep, &peer, &length), 0);
+            REQUIRE(peer.sin_port == name.sin_port);
+            REQUIRE_EQ(fi_shutdown(s.ep, 0), 0);
+            s.expect_event(FI_SHUTDOWN);
+            REQUIRE(s.no_event(20));
+            s.close_active();
+        }
+    };
+    run(server, client);
+}
+
+TEST_P(prov_cm_test, refuses_where_nobody_listens)
+{
+    auto client = [](partner &) {
+        fabric_side s(msg());
+        sockaddr_in name = {};
+        name.sin_family = AF_INET;
+        name.sin_port = htons(1);
+        name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        s.open_active(s.info);
+        REQUIRE_EQ(fi_connect(s.ep, &name, nullptr, 0), 0);
+        fi_eq_cm_entry entry = {};
+        fi_eq_err_entry error = {};
+        REQUIRE_EQ(s.event(&entry, nullptr, &error), 0);
+        REQUIRE_EQ(error.err, FI_ECONNREFUSED);
+        REQUIRE(s.no_event(50));
+    };
+    run([](partner &) {}, client);
+}
+
+TEST_P(prov_cm_test, flushes_receives_before_the_last_event)
+{
+    auto one_side = [](fabric_side &s, bool ends) {
+        char buf[4][8];
+        for (int i = 0; i < 4; ++i)
+            s.retry([&] {
+                return i & 1 ? fi_recv(s.ep, buf[i], 8, nullptr, 0, buf[i])
+                             : fi_trecv(s.ep, buf[i], 8, nullptr, 0, i, 0, buf[i]);
+            });
+        if (ends)
+            REQUIRE_EQ(fi_shutdown(s.ep, 0), 0);
+        s.expect_event(FI_SHUTDOWN);
+        unsigned seen = 0;
+        for (int i = 0; i < 4; ++i) {
+            fi_cq_err_entry error = {};
+            s.complete(s.rxcq, &error);
+            REQUIRE_EQ(error.err, FI_ECANCELED);
+            for (int k = 0; k < 4; ++k)
+                if (error.op_context == buf[k])
+                    seen |= 1u << k;
+        }
+        REQUIRE_EQ(seen, 15);
+        char out[8] = {};
+        REQUIRE(fi_inject(s.ep, out, 8, 0) < 0);
+        REQUIRE(s.no_event(50));
+    };
+    run(
+        [&](partner &p) {
+            fabric_side s(msg());
+            s.serve(p);
+            one_side(s, false);
+            p.barrier();
+        },
+        [&](partner &p) {
+            fabric_side s(msg());
+            s.dial(p);
+            one_side(s, true);
+            p.barrier();
+        });
+}
+
+// What arrived before the end is received after it.
+TEST_P(prov_cm_test, delivers_what_was_sent_before_shutdown)
+{
+    run(
+        [](partner &p) {
+            fabric_side s(msg());
+            s.serve(p);
+            s.expect_event(FI_SHUTDOWN);
+            for (int i = 0; i < 10; ++i) {
+                int v = -1;
+                REQUIRE_EQ(fi_recv(s.ep, &v, sizeof(v), nullptr, 0, &v), 0);
+                s.complete(s.rxcq);
+                REQUIRE_EQ(v, i);
+            }
+        },
+        [](partner &p) {
+            fabric_side s(msg());
+            s.dial(p);
+            for (int i = 0; i < 10; ++i)
+                s.retry([&] { return fi_inject(s.ep, &i, sizeof(i), 0); });
+            REQUIRE_EQ(fi_close(&s.ep->fid), 0);
+            s.ep = nullptr;
+        });
+}
+
+// kill -9 of either side while messages fly: one FI_SHUTDOWN at the other within two seconds.
+void traffic(fabric_side &s, std::function<bool()> more)
+{
+    std::vector<char> out(100000), in(100000);
+    bool receiving = false, sending = false;
+    while (more()) {
+        if (!receiving && fi_recv(s.ep, in.data(), in.size(), nullptr, 0, in.data()) == 0)
+            receiving = true;
+        if (!sending && fi_send(s.ep, out.data(), out.size(), nullptr, 0, out.data()) == 0)
+            sending = true;
+        fi_cq_tagged_entry e;
+        fi_cq_err_entry error = {};
+        for (fid_cq *q : {s.rxcq, s.txcq}) {
+            ssize_t n = fi_cq_read(q, &e, 1);
+            if (n == -FI_EAVAIL)
+                REQUIRE_EQ(fi_cq_readerr(q, &error, 0), 1);
+            if (n == 1 || n == -FI_EAVAIL)
+                (q == s.rxcq ? receiving : sending) = false;
+        }
+    }
+}
+
+void survive(fabric_side &s, partner &p)
+{
+    p.tell(1);
+    auto start = std::chrono::steady_clock::now();
+    bool over = false;
+    int events = 0;
+    traffic(s, [&] {
+        alignas(fi_eq_cm_entry) char buffer[2048];
+        uint32_t type = 0;
+        ssize_t n = fi_eq_read(s.eq, &type, buffer, sizeof(buffer), 0);
+        if (n > 0) {
+            REQUIRE_EQ(type, static_cast<uint32_t>(FI_SHUTDOWN));
+            ++events;
+            over = true;
+        }
+        REQUIRE(std::chrono::steady_clock::now() < start + std::chrono::seconds(5));
+        return !over;
+    });
+    REQUIRE_EQ(events, 1);
+    REQUIRE(s.no_event(100));
+}
+
+void perish(fabric_side &s, partner &p)
+{
+    p.hear();
+    auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+    traffic(s, [&] { return std::chrono::steady_clock::now() < end; });
+    kill(getpid(), SIGKILL);
+}
+
+TEST_P(prov_cm_test, survives_the_death_of_the_client)
+{
+    run(
+        [](partner &p) {
+            fabric_side s(msg());
+            s.serve(p);
+            survive(s, p);
+        },
+        [](partner &p) {
+            fabric_side s(msg());
+            s.dial(p);
+            perish(s, p);
+        });
+}
+
+TEST_P(prov_cm_test, survives_the_death_of_the_server)
+{
+    run(
+        [](partner &p) {
+            fabric_side s(msg());
+            s.serve(p);
+            perish(s, p);
+        },
+        [](partner &p) {
+            fabric_side s(msg());
+            s.dial(p);
+            survive(s, p);
+        });
+}
+
+TEST_P(prov_cm_test, an_address_may_be_chosen_before_listening)
+{
+    run(
+        [](partner &p) {
+            fabric_side s(msg());
+            REQUIRE_EQ(fi_passive_ep(s.fabric, s.info, &s.pep, nullptr), 0);
+            REQUIRE_EQ(fi_pep_bind(s.pep, &s.eq->fid, 0), 0);
+            sockaddr_in name = {};
+            name.sin_family = AF_INET;
+            name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+            REQUIRE_EQ(fi_setname(&s.pep->fid, &name, sizeof(name)), 0);
+            char small[4];
+            size_t length = sizeof(small);
+            REQUIRE_EQ(fi_getname(&s.pep->fid, small, &length), -FI_ETOOSMALL);
+            REQUIRE_EQ(length, sizeof(name));
+            sockaddr_in before = {}, after = {};
+            REQUIRE_EQ(fi_getname(&s.pep->fid, &before, &length), 0);
+            REQUIRE(before.sin_port != 0);
+            REQUIRE_EQ(fi_listen(s.pep), 0);
+            REQUIRE_EQ(fi_getname(&s.pep->fid, &after, &length), 0);
+            REQUIRE(memcmp(&before, &after, sizeof(before)) == 0);
+            p.tell(&after, sizeof(after));
+            fi_info *request = s.await_request();
+            s.open_active(request);
+            fi_freeinfo(request);
+            REQUIRE_EQ(fi_accept(s.ep, nullptr, 0), 0);
+            s.expect_event(FI_CONNECTED);
+            s.expect_event(FI_SHUTDOWN);
+        },
+        [](partner &p) {
+            fabric_side s(msg());
+            s.dial(p);
+        });
+}
+
+INSTANTIATE_TEST_SUITE_P(, prov_cm_test, testing::Values("shm,tcp", "tcp"), [](const auto &i) {
+    return std::string(strstr(i.param, "shm") ? "shm" : "tcp");
+});
+
+} // namespace
