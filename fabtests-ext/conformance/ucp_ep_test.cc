@@ -66,9 +66,6 @@ TEST_P(ucp_wireup, b171_second_side_comes_later)
 
 TEST_P(ucp_wireup, b172_loopback)
 {
-    if (strcmp(GetParam(), "shm") == 0 || strcmp(GetParam(), "tcp") == 0) {
-        GTEST_SKIP() << "covered by the sets with more than one transport";
-    }
     ucp_ep_h ep;
     ASSERT_EQ(UCS_OK, create_ep(a, a.address(), &ep));
     ping(a, ep, a, 100000);

@@ -420,6 +420,110 @@ TEST_P(ucp_sockaddr, listen_on_any_address)
     ucp_listener_destroy(listener);
 }
 
+TEST_P(ucp_sockaddr, local_address_is_bound)
+{
+    server listening(s);
+    sockaddr_in remote = loopback(listening.port), local = loopback(0);
+    local.sin_addr.s_addr = htonl(0x7f000002); // 127.0.0.2
+    ucp_ep_params_t params = {};
+    params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
+                        UCP_EP_PARAM_FIELD_LOCAL_SOCK_ADDR | UCP_EP_PARAM_FIELD_ERR_HANDLER |
+                        UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    errors ce;
+    params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+    params.sockaddr.addr = reinterpret_cast<sockaddr *>(&remote);
+    params.sockaddr.addrlen = sizeof(remote);
+    params.local_sockaddr.addr = reinterpret_cast<sockaddr *>(&local);
+    params.local_sockaddr.addrlen = sizeof(local);
+    params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+    params.err_handler.cb = errors::handler;
+    params.err_handler.arg = &ce;
+    ucp_ep_h client;
+    ASSERT_EQ(UCS_OK, ucp_ep_create(c.worker, &params, &client));
+    ASSERT_TRUE(run_until({&c, &s}, [&] { return !listening.requests.empty() || ce.count; }));
+    ASSERT_EQ(0, ce.count) << ucs_status_string(ce.status);
+    ucp_conn_request_attr_t attr = {};
+    attr.field_mask = UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ADDR;
+    ASSERT_EQ(UCS_OK, ucp_conn_request_query(listening.requests[0], &attr));
+    EXPECT_EQ(local.sin_addr.s_addr,
+              reinterpret_cast<sockaddr_in *>(&attr.client_address)->sin_addr.s_addr);
+    ucp_listener_reject(listening.listener, listening.requests[0]);
+    ASSERT_TRUE(run_until({&c, &s}, [&] { return ce.count > 0; }));
+    close_nb(client, true);
+}
+
+TEST_P(ucp_sockaddr, ipv6)
+{
+    sockaddr_in6 a = {};
+    a.sin6_family = AF_INET6;
+    a.sin6_addr = in6addr_loopback;
+    std::vector<ucp_conn_request_h> requests;
+    ucp_listener_params_t params = {};
+    params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
+    params.sockaddr.addr = reinterpret_cast<sockaddr *>(&a);
+    params.sockaddr.addrlen = sizeof(a);
+    params.conn_handler.cb = [](ucp_conn_request_h r, void *arg) {
+        static_cast<std::vector<ucp_conn_request_h> *>(arg)->push_back(r);
+    };
+    params.conn_handler.arg = &requests;
+    ucp_listener_h listener;
+    if (ucp_listener_create(s.worker, &params, &listener) != UCS_OK) {
+        GTEST_SKIP() << "this machine has no IPv6";
+    }
+    ucp_listener_attr_t attr = {};
+    attr.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
+    ASSERT_EQ(UCS_OK, ucp_listener_query(listener, &attr));
+    ucp_ep_params_t ep_params = {};
+    ep_params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
+                           UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    errors ce, se;
+    ep_params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+    ep_params.sockaddr.addr = reinterpret_cast<sockaddr *>(&attr.sockaddr);
+    ep_params.sockaddr.addrlen = sizeof(a);
+    ep_params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+    ep_params.err_handler.cb = errors::handler;
+    ep_params.err_handler.arg = &ce;
+    ucp_ep_h client, accepted;
+    ASSERT_EQ(UCS_OK, ucp_ep_create(c.worker, &ep_params, &client));
+    ASSERT_TRUE(run_until({&c, &s}, [&] { return !requests.empty(); }));
+    ep_params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST | UCP_EP_PARAM_FIELD_ERR_HANDLER |
+                           UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    ep_params.conn_request = requests[0];
+    ep_params.err_handler.arg = &se;
+    ASSERT_EQ(UCS_OK, ucp_ep_create(s.worker, &ep_params, &accepted));
+    ping(c, client, s);
+    ping(s, accepted, c);
+    ucs_status_ptr_t c1 = close_nb(client), c2 = close_nb(accepted);
+    EXPECT_EQ(UCS_OK, finish(c1));
+    EXPECT_EQ(UCS_OK, finish(c2));
+    ucp_listener_destroy(listener);
+}
+
+TEST_P(ucp_sockaddr, both_close_with_much_in_flight)
+{
+    server listening(s);
+    connection k(c, s, listening);
+    ping(c, k.client, s);
+    constexpr unsigned count = 400;
+    std::vector<char> out(8000, 'm'), in(8000);
+    std::vector<ucs_status_ptr_t> sends;
+    for (unsigned i = 0; i < count; ++i) {
+        sends.push_back(send_nb(k.client, out.data(), out.size(), i));
+        sends.push_back(send_nb(k.server, out.data(), out.size(), i));
+    }
+    ucs_status_ptr_t c1 = close_nb(k.server), c2 = close_nb(k.client);
+    EXPECT_EQ(UCS_OK, finish(c1));
+    EXPECT_EQ(UCS_OK, finish(c2));
+    for (ucs_status_ptr_t p : sends) {
+        EXPECT_EQ(UCS_OK, finish(p));
+    }
+    for (unsigned i = 0; i < count; ++i) {
+        ASSERT_EQ(UCS_OK, wait({&s}, recv_nb(s, in.data(), in.size(), i)));
+        ASSERT_EQ(UCS_OK, wait({&c}, recv_nb(c, in.data(), in.size(), i)));
+    }
+    EXPECT_EQ(0, k.client_errors.count + k.server_errors.count);
+}
+
 INSTANTIATE_TEST_SUITE_P(transports, ucp_sockaddr, testing::Values("shm,self", "tcp,self", "all"),
                          [](const auto &info) {
                              std::string name = info.param;

@@ -352,6 +352,11 @@ void on_notified(ucp_ep *ep, const event &ev) noexcept
     ep_connected(ep);
 }
 
+bool waits_for_us(const ucp_ep *ep) noexcept
+{
+    return ep->state == ep_state::closing && ep->control->close_seen;
+}
+
 void on_disconnected(ucp_ep *ep) noexcept
 {
     ep_control &c = *ep->control;
@@ -365,6 +370,9 @@ void on_disconnected(ucp_ep *ep) noexcept
     }
     if (ep->lane_count == 0) {
         ep->set_failed(UCS_ERR_CONNECTION_RESET);
+        return;
+    }
+    if (waits_for_us(ep)) {
         return;
     }
     c.grace_until_ns = ucs::monotonic_ns() + GRACE_NS;

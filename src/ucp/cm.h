@@ -74,5 +74,7 @@ void on_conn_request(ucp_worker *worker, event &ev) noexcept;
 void on_connected(ucp_ep *ep, const event &ev) noexcept;
 void on_notified(ucp_ep *ep, const event &ev) noexcept;
 void on_disconnected(ucp_ep *ep) noexcept;
+// Both sides are closing and the peer is ahead: it stays until we have disconnected, too.
+bool waits_for_us(const ucp_ep *ep) noexcept;
 
 } // namespace ucp

@@ -352,7 +352,7 @@ unsigned ucp_worker::progress_grace(unsigned transport_count) noexcept
     unsigned count = 0;
     for (uint64_t id : ids) {
         ucp_ep *ep = ep_ids.find(id);
-        if (!ep || ep->status != UCS_OK) {
+        if (!ep || ep->status != UCS_OK || ucp::waits_for_us(ep)) {
             continue;
         }
         ep->control->grace_rounds = transport_count ? 0 : ep->control->grace_rounds + 1;
