@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <initializer_list>
 #include <poll.h>
 #include <random>
 #include <set>
@@ -74,8 +75,8 @@ class side {
         return ucp_worker_create(context_, &worker_params, &worker_) == UCS_OK;
     }
 
-    // Writes the port to fd as soon as it is known.
-    bool listen(int fd)
+    // Writes the port to each of fds as soon as it is known.
+    bool listen(std::initializer_list<int> fds)
     {
         sockaddr_in address = {};
         address.sin_family = AF_INET;
@@ -94,7 +95,12 @@ class side {
             return false;
         }
         uint16_t port = reinterpret_cast<sockaddr_in *>(&attr.sockaddr)->sin_port;
-        return write(fd, &port, sizeof(port)) == sizeof(port);
+        for (int fd : fds) {
+            if (write(fd, &port, sizeof(port)) != sizeof(port)) {
+                return false;
+            }
+        }
+        return true;
     }
 
     bool connect(uint16_t port)
@@ -347,10 +353,10 @@ int finish(side &s, outcome result)
     return result;
 }
 
-int server_main(unsigned seed, int port_fd, int killed_fd)
+int server_main(unsigned seed, std::initializer_list<int> port_fds, int killed_fd)
 {
     side s(seed);
-    if (!s.open() || !s.listen(port_fd)) {
+    if (!s.open() || !s.listen(port_fds)) {
         return setup_failed;
     }
     return finish(s, s.run(killed_fd));
@@ -394,11 +400,19 @@ int wait_for(pid_t pid)
     return hangs ? -SIGALRM : WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-std::set<std::string> shm_files()
+// Files in /dev/shm whose name has the number of one of these processes between its dashes or
+// colons.
+std::set<std::string> shm_files_of(std::set<pid_t> pids)
 {
     std::set<std::string> names;
     for (const auto &entry : std::filesystem::directory_iterator("/dev/shm")) {
-        names.insert(entry.path().filename());
+        std::string name = entry.path().filename();
+        for (size_t at = 0; at != std::string::npos; at = name.find_first_of("-:", at)) {
+            at += at != 0 || name[0] == '-';
+            if (pids.count(atoi(name.c_str() + at))) {
+                names.insert(name);
+            }
+        }
     }
     return names;
 }
@@ -414,15 +428,16 @@ class kill_anytime : public ::testing::TestWithParam<kill_case> {
     {
         SCOPED_TRACE("seed " + std::to_string(seed));
         std::mt19937 random(seed);
-        auto before = shm_files();
-        pipe_pair port, killed;
-        pid_t server = start([&] { return server_main(seed, port.fds[1], killed.fds[0]); });
+        pipe_pair port, ready, killed;
+        pid_t server = start([&] {
+            return server_main(seed, {port.fds[1], ready.fds[1]}, killed.fds[0]);
+        });
         pid_t client = start([&] { return client_main(seed + 1, port.fds[0], killed.fds[0]); });
         pid_t victim = GetParam().kill_server ? server : client;
         pid_t survivor = GetParam().kill_server ? client : server;
 
         // The client always finds the listener; whatever comes after that may be hit.
-        pollfd listening = {.fd = port.fds[0], .events = POLLIN, .revents = 0};
+        pollfd listening = {.fd = ready.fds[0], .events = POLLIN, .revents = 0};
         ASSERT_EQ(poll(&listening, 1, static_cast<int>(watchdog.count())), 1);
         usleep(std::uniform_int_distribution<>(0, 200000)(random));
         kill(victim, SIGKILL);
@@ -430,7 +445,7 @@ class kill_anytime : public ::testing::TestWithParam<kill_case> {
         auto now = clock_type::now();
         ASSERT_EQ(write(killed.fds[1], &now, sizeof(now)), static_cast<ssize_t>(sizeof(now)));
         EXPECT_EQ(wait_for(survivor), ok);
-        EXPECT_EQ(shm_files(), before);
+        EXPECT_EQ(shm_files_of({server, client}), std::set<std::string>{});
     }
 };
 
