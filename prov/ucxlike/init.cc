@@ -33,9 +33,6 @@ void define_params()
                     limit::tx_size);
     fi_param_define(&provider, "close_timeout", FI_PARAM_INT,
                     "Milliseconds that closing an endpoint may wait for its peer (default: 500)");
-    fi_param_define(&provider, "connect_timeout", FI_PARAM_INT,
-                    "Milliseconds that an accepted connection may take to introduce itself "
-                    "(default: 10000)");
 }
 
 std::string param_string(const char *name)
