@@ -27,10 +27,11 @@ wait_for_listener()
 
 # run_pair PORT SERVER_COMMAND... -- CLIENT_COMMAND...: prints the client's output; if either side
 # fails, also the server's. Both sides are ended after PAIR_TIMEOUT seconds (default 60). A server that
-# never ends by itself (PAIR_ENDLESS=yes) is ended when the client is done.
+# never ends by itself (PAIR_ENDLESS=yes) is ended when the client is done. If PAIR_EXPECT is set, one of
+# the two must say it: UCX's examples end with status 0 where a transport is missing.
 run_pair()
 {
-    local port=$1 limit=${PAIR_TIMEOUT:-60} server_output server_pid client_status server_status
+    local port=$1 limit=${PAIR_TIMEOUT:-60} output server_pid client_status server_status
     local -a server=()
     shift
     while [ "$1" != -- ]; do
@@ -38,22 +39,27 @@ run_pair()
         shift
     done
     shift
-    server_output=$(mktemp) || return 99
-    timeout -k 2 "$limit" "${server[@]}" >"$server_output" 2>&1 </dev/null &
+    output=$(mktemp -d) || return 99
+    # By line: what an endless server has said must not be lost in its buffer when it is ended.
+    timeout -k 2 "$limit" stdbuf -oL "${server[@]}" >"$output/server" 2>&1 </dev/null &
     server_pid=$!
     wait_for_listener $server_pid "$port"
-    timeout -k 2 "$limit" "$@" </dev/null
-    client_status=$?
+    timeout -k 2 "$limit" "$@" </dev/null | tee "$output/client"
+    client_status=${PIPESTATUS[0]}
     # A server whose client failed may wait for ever.
     [ $client_status -eq 0 ] && [ "${PAIR_ENDLESS:-no}" = no ] || kill $server_pid 2>/dev/null
     wait $server_pid
     server_status=$?
     # 143: ended by our own TERM, as timeout(1) passes it on.
     [ $client_status -eq 0 ] && [ "${PAIR_ENDLESS:-no}" = yes ] && [ $server_status -eq 143 ] && server_status=0
+    if [ $client_status -eq 0 ] && ! grep -q "${PAIR_EXPECT:-}" "$output/client" "$output/server"; then
+        echo "neither side said '$PAIR_EXPECT'"
+        client_status=1
+    fi
     if [ $client_status -ne 0 ] || [ $server_status -ne 0 ]; then
         echo "client status $client_status, server status $server_status; the server said:"
-        tail -n 30 "$server_output"
+        tail -n 30 "$output/server"
     fi
-    rm -f "$server_output"
+    rm -rf "$output"
     [ $client_status -eq 0 ] && [ $server_status -eq 0 ]
 }

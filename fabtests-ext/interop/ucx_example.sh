@@ -10,6 +10,8 @@ examples=${UCX_EXAMPLES:-/usr/share/doc/libucx-dev/examples}
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 
+export PAIR_EXPECT="TEST SUCCESS"
+
 # What to run over, and where the server listens. The guest with RDMA devices sets others.
 transports=${EXAMPLE_TRANSPORTS:-shm tcp}
 address=${EXAMPLE_ADDRESS:-127.0.0.1}
