@@ -982,8 +982,7 @@ const char *ucp_get_version_string(void);
  *
  * @param[in]  env_prefix  Variables PREFIX_UCX_... take precedence over UCX_...; NULL: the latter
  * only.
- * @param[in]  filename    File to read before the environment; NULL: the usual ones. It need not
- * exist.
+ * @param[in]  filename    NULL. Files are not read: a name is warned about.
  * @param[out] config_p    The configuration; release it with ucp_config_release().
  */
 ucs_status_t ucp_config_read(const char *env_prefix, const char *filename, ucp_config_t **config_p);
@@ -1123,7 +1122,7 @@ ucs_status_t ucp_worker_fence(ucp_worker_h worker);
 /**
  * @ingroup UCP_WORKER
  * @brief Complete all operations of a worker that were posted before, remote memory operations also
- * at the peers.
+ * at the peers. Sends that wait for the receiver to take the data are left alone.
  *
  * @param worker  The worker.
  * @param param   Request, callback and user data.
@@ -1262,10 +1261,12 @@ ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *params, u
 
 /**
  * @ingroup UCP_ENDPOINT
- * @brief Close an endpoint; the handle may not be used any more, whatever is returned.
+ * @brief Close an endpoint; the handle may not be used any more, unless UCS_ERR_INVALID_PARAM is
+ * returned.
  *
- * Without a flag all operations are completed first, and an endpoint that was connected through a
- * listener waits for its peer to close too. It completes in any case.
+ * Without a flag it is flushed first; sends that then still wait for the receiver to take the data
+ * end with UCS_ERR_CANCELED. An endpoint that was connected through a listener waits for its peer
+ * to close too. It completes in any case.
  *
  * @param ep     The endpoint.
  * @param param  Request, callback, user data; flags from ucp_ep_close_flags_t.
@@ -1275,7 +1276,7 @@ ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
 /**
  * @ingroup UCP_ENDPOINT
  * @brief Complete all operations of an endpoint that were posted before, remote memory operations
- * also at the peer.
+ * also at the peer. Sends that wait for the receiver to take the data are left alone.
  *
  * @param ep     The endpoint.
  * @param param  Request, callback and user data.
