@@ -22,6 +22,7 @@ namespace uct::ofi {
 
 class cm_listener;
 class cm_ep;
+struct device_address;
 
 // Thrown where an answer to a request comes too late. Nothing to log: it is the client's doing.
 struct peer_gone {
@@ -127,7 +128,7 @@ class cm_conn {
     void deliver_connect(cm_engine::lock &held);
     void deliver_notify(cm_engine::lock &held);
     void deliver_disconnect(cm_engine::lock &held);
-    uct_cm_remote_data_t remote_data(char *address) const;
+    uct_cm_remote_data_t remote_data(device_address *address) const;
 
     cm_engine &engine_;
     cm_ep *user_ = nullptr;

@@ -5,9 +5,11 @@
 
 #include "ucs/error.h"
 #include "ucs/sockaddr.h"
+#include "uct/ofi/address.h"
 #include "uct/ofi/cm_ep.h"
 #include "uct/ofi/cm_listener.h"
 #include "uct/ofi/cm_route.h"
+#include "uct/ofi/md.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,15 +25,20 @@ void copy_name(char (&out)[UCT_DEVICE_NAME_MAX], const std::string &name)
     out[length] = '\0';
 }
 
-// The address as it stands in a device address: the bytes of the IP address.
-size_t write_address(char *out, const sockaddr *address)
+// The peer's address as its interfaces on that device give it. Its host is known when it is ours.
+device_address address_of(const core &c, const sockaddr *peer)
 {
-    if (address->sa_family == AF_INET6) {
-        memcpy(out, &reinterpret_cast<const sockaddr_in6 *>(address)->sin6_addr, 16);
-        return 16;
+    device_address a{};
+    a.header = make_header(address_kind::device, transport_hash(c.transport), sizeof(a));
+    a.family = peer->sa_family;
+    a.loopback = ucs::sockaddr_is_loopback(peer);
+    a.host = a.loopback ? network_identity() : 0;
+    if (peer->sa_family == AF_INET6) {
+        memcpy(a.ip, &reinterpret_cast<const sockaddr_in6 *>(peer)->sin6_addr, 16);
+    } else {
+        memcpy(a.ip, &reinterpret_cast<const sockaddr_in *>(peer)->sin_addr, 4);
     }
-    memcpy(out, &reinterpret_cast<const sockaddr_in *>(address)->sin_addr, 4);
-    return 4;
+    return a;
 }
 
 } // namespace
@@ -139,13 +146,14 @@ bool cm_conn::pack(cm_engine::lock &held)
     return true;
 }
 
-uct_cm_remote_data_t cm_conn::remote_data(char *address) const
+uct_cm_remote_data_t cm_conn::remote_data(device_address *address) const
 {
     uct_cm_remote_data_t data{};
     data.field_mask = UCT_CM_REMOTE_DATA_FIELD_DEV_ADDR | UCT_CM_REMOTE_DATA_FIELD_DEV_ADDR_LENGTH |
                       UCT_CM_REMOTE_DATA_FIELD_CONN_PRIV_DATA |
                       UCT_CM_REMOTE_DATA_FIELD_CONN_PRIV_DATA_LENGTH;
-    data.dev_addr_length = write_address(address, remote());
+    *address = address_of(engine_.provider(), remote());
+    data.dev_addr_length = sizeof(*address);
     data.dev_addr = reinterpret_cast<const uct_device_addr_t *>(address);
     data.conn_priv_data = received_.data();
     data.conn_priv_data_length = received_.size();
@@ -165,8 +173,8 @@ void cm_conn::deliver_request(cm_engine::lock &held)
             ucs_debug("%s", e.what());
         }
     }
-    char address[16];
-    uct_cm_remote_data_t data = remote_data(address);
+    device_address address;
+    uct_cm_remote_data_t data = remote_data(&address);
     sockaddr_storage client = remote_;
     uct_cm_listener_conn_request_args_t args{};
     args.field_mask = UCT_CM_LISTENER_CONN_REQUEST_ARGS_FIELD_DEV_NAME |
@@ -190,11 +198,11 @@ void cm_conn::deliver_connect(cm_engine::lock &held)
         return;
     }
     const cm_ep::callbacks &user = user_->user();
-    char address[16];
+    device_address address;
     uct_cm_remote_data_t data{};
     if (status_ == UCS_OK) {
         told_open_ = true;
-        data = remote_data(address);
+        data = remote_data(&address);
     }
     uct_cm_ep_client_connect_args_t args{};
     args.field_mask = UCT_CM_EP_CLIENT_CONNECT_ARGS_FIELD_REMOTE_DATA |
