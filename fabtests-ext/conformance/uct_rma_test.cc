@@ -207,6 +207,46 @@ TEST_P(uct_rma, 204_atomics)
     }
 }
 
+TEST_P(uct_rma, 211_allocated_memory_is_mapped_by_peers)
+{
+    uct_component_attr_t about{};
+    about.field_mask = UCT_COMPONENT_ATTR_FIELD_FLAGS;
+    ASSERT_EQ(uct_component_query(a().component, &about), UCS_OK);
+    if (!(about.flags & UCT_COMPONENT_FLAG_RKEY_PTR)) {
+        GTEST_SKIP() << "no rkey_ptr";
+    }
+    uct_mem_alloc_params_t params{};
+    params.field_mask = UCT_MEM_ALLOC_PARAM_FIELD_MDS;
+    params.mds = {&b().md, 1};
+    uct_alloc_method_t method = UCT_ALLOC_METHOD_MD;
+    uct_allocated_memory_t mem;
+    ASSERT_EQ(uct_mem_alloc(10000, &method, 1, &params, &mem), UCS_OK);
+    memset(mem.address, 'm', mem.length);
+    std::vector<char> packed_key(b().md_attr.rkey_packed_size);
+    ASSERT_EQ(uct_md_mkey_pack(b().md, mem.memh, packed_key.data()), UCS_OK);
+    uct_rkey_bundle_t mapped;
+    ASSERT_EQ(uct_rkey_unpack(a().component, packed_key.data(), &mapped), UCS_OK);
+    auto at = reinterpret_cast<uint64_t>(mem.address);
+    void *here = nullptr;
+    ASSERT_EQ(uct_rkey_ptr(a().component, &mapped, at + 16, &here), UCS_OK);
+    EXPECT_NE(here, static_cast<char *>(mem.address) + 16);
+    memcpy(here, "hello", 6);
+    EXPECT_STREQ(static_cast<char *>(mem.address) + 16, "hello");
+    EXPECT_EQ(uct_rkey_ptr(a().component, &mapped, at - 1, &here), UCS_ERR_INVALID_ADDR);
+    EXPECT_EQ(uct_rkey_ptr(a().component, &key, address, &here), UCS_ERR_UNREACHABLE);
+    uint64_t value = 42;
+    ASSERT_EQ(uct_ep_put_short(ep, &value, 8, at + 64, mapped.rkey), UCS_OK);
+    EXPECT_EQ(memcmp(static_cast<char *>(mem.address) + 64, &value, 8), 0);
+    uint64_t got = 0;
+    uct_iov_t iov{&got, 8, UCT_MEM_HANDLE_NULL, 0, 1};
+    guard g;
+    ASSERT_EQ(uct_ep_get_zcopy(ep, &iov, 1, at + 64, mapped.rkey, &g.completion), UCS_OK);
+    EXPECT_EQ(got, 42u);
+    EXPECT_EQ(g.calls, 0);
+    EXPECT_EQ(uct_rkey_release(a().component, &mapped), UCS_OK);
+    EXPECT_EQ(uct_mem_free(&mem), UCS_OK);
+}
+
 TEST_P(uct_rma, 211_foreign_keys_are_refused)
 {
     std::vector<char> garbage(b().md_attr.rkey_packed_size, 0x77);

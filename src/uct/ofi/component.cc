@@ -18,7 +18,8 @@ std::string md_name(const core &c, const device &d)
 
 uint64_t component::flags() const
 {
-    return core_.msg() ? UCT_COMPONENT_FLAG_CM : 0;
+    uint64_t flags = core_.transport == "shm" ? UCT_COMPONENT_FLAG_RKEY_PTR : 0;
+    return flags | (core_.msg() ? UCT_COMPONENT_FLAG_CM : 0);
 }
 
 std::vector<std::string> component::md_names() const

@@ -16,6 +16,8 @@ class component final : public uct_component {
     uct_md *open_md(const std::string &md_name, const uct_md_config &config) override;
     ucs_status_t rkey_unpack(const void *buffer, uct_rkey_bundle_t *rkey) override;
     ucs_status_t rkey_release(const uct_rkey_bundle_t *rkey) override;
+    ucs_status_t rkey_ptr(const uct_rkey_bundle_t *rkey, uint64_t remote,
+                          void **address_p) override;
     uct_cm *open_cm(uct_worker *worker, const uct_cm_config &config) override;
 
   private:

@@ -73,6 +73,11 @@ void md::query(uct_md_attr_t *attr)
     if (needs_local) {
         attr->cap.flags |= UCT_MD_FLAG_NEED_MEMH;
     }
+    if (on_node()) {
+        attr->cap.flags |= UCT_MD_FLAG_ALLOC | UCT_MD_FLAG_FIXED;
+        attr->cap.max_alloc = SIZE_MAX;
+        attr->cap.alloc_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    }
     attr->cap.max_reg = SIZE_MAX;
     attr->cap.reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
@@ -81,7 +86,7 @@ void md::query(uct_md_attr_t *attr)
     attr->reg_cost.m = needs_local ? 0.05e-9 : 0;
     snprintf(attr->component_name, sizeof(attr->component_name), "%s",
              uct_md::component.name.c_str());
-    attr->rkey_packed_size = sizeof(packed_rkey);
+    attr->rkey_packed_size = sizeof(packed_rkey) + (on_node() ? sizeof(shared_memory_key) : 0);
     memset(&attr->local_cpus, 0xff, sizeof(attr->local_cpus));
 }
 
@@ -154,6 +159,25 @@ void md::pack_mkey(uct_mem_h memh, void *buffer)
     packed.key = m->key;
     packed.base = m->base;
     memcpy(buffer, &packed, sizeof(packed));
+    if (on_node()) {
+        shared_memory_key mapping{};
+        if (m->shared) {
+            mapping = m->shared->key();
+        }
+        memcpy(static_cast<char *>(buffer) + sizeof(packed), &mapping, sizeof(mapping));
+    }
+}
+
+uct_mem_h md::alloc(size_t *length_p, void **address_p, unsigned flags)
+{
+    auto shared = std::make_unique<shared_memory>(*length_p, *address_p,
+                                                  (flags & UCT_MD_MEM_FLAG_FIXED) != 0);
+    auto *m =
+        static_cast<memory *>(reg(shared->address, shared->length, flags | UCT_MD_MEM_ACCESS_ALL));
+    *length_p = shared->length;
+    *address_p = shared->address;
+    m->shared = std::move(shared);
+    return m;
 }
 
 ucs_status_t component::rkey_unpack(const void *buffer, uct_rkey_bundle_t *bundle)
@@ -164,8 +188,16 @@ ucs_status_t component::rkey_unpack(const void *buffer, uct_rkey_bundle_t *bundl
         // Not logged: callers try the components of a peer's list in turn.
         return UCS_ERR_UNSUPPORTED;
     }
-    auto *unpacked = new rkey{packed.key, packed.flags & rkey_virtual ? 0 : packed.base};
-    bundle->rkey = reinterpret_cast<uct_rkey_t>(unpacked);
+    auto unpacked = std::make_unique<rkey>();
+    unpacked->key = packed.key;
+    unpacked->base = packed.base;
+    unpacked->offset = packed.flags & rkey_virtual ? 0 : packed.base;
+    if (core_.transport == "shm") {
+        memcpy(&unpacked->mapping, static_cast<const char *>(buffer) + sizeof(packed),
+               sizeof(unpacked->mapping));
+        unpacked->local = static_cast<char *>(map_shared(unpacked->mapping));
+    }
+    bundle->rkey = reinterpret_cast<uct_rkey_t>(unpacked.release());
     bundle->handle = nullptr;
     bundle->type = this;
     return UCS_OK;
@@ -173,7 +205,24 @@ ucs_status_t component::rkey_unpack(const void *buffer, uct_rkey_bundle_t *bundl
 
 ucs_status_t component::rkey_release(const uct_rkey_bundle_t *bundle)
 {
-    delete rkey::of(bundle->rkey);
+    const rkey *unpacked = rkey::of(bundle->rkey);
+    if (unpacked->local) {
+        unmap_shared(unpacked->local, unpacked->mapping);
+    }
+    delete unpacked;
+    return UCS_OK;
+}
+
+ucs_status_t component::rkey_ptr(const uct_rkey_bundle_t *bundle, uint64_t remote, void **address_p)
+{
+    const rkey *unpacked = rkey::of(bundle->rkey);
+    if (!unpacked->local) {
+        return UCS_ERR_UNREACHABLE; // not logged: callers ask to find out
+    }
+    if (remote < unpacked->base || remote - unpacked->base > unpacked->mapping.length) {
+        return UCS_ERR_INVALID_ADDR;
+    }
+    *address_p = unpacked->at(remote);
     return UCS_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include "uct/md.h"
 #include "uct/ofi/info.h"
+#include "uct/ofi/shared_memory.h"
 
 #include <atomic>
 
@@ -12,18 +13,23 @@ namespace uct::ofi {
 
 // What a uct_mem_h of this domain points to.
 struct memory {
+    memory() = default;
+    memory(memory &&) = default;
+    ~memory() { mr.reset(); }
+
     fid_ptr<fid_mr> mr; // empty for memory of length 0
     void *desc = nullptr;
     uint64_t key = 0;
     uint64_t base = 0; // address of the first byte
     size_t length = 0;
+    std::unique_ptr<shared_memory> shared; // allocated by the domain; goes after mr
 };
 
 // A packed remote key, little endian:
 //   0       1       2         4          8          16         24
 //   version flags   transport reserved   key        base
 // flags bit 0: the provider addresses by virtual address, not by offset. transport: hash of the
-// component's name, so that a foreign key is refused.
+// component's name, so that a foreign key is refused. A key of shm goes on with shared_memory_key.
 struct packed_rkey {
     uint8_t version;
     uint8_t flags;
@@ -38,6 +44,12 @@ static_assert(sizeof(packed_rkey) == 24);
 struct rkey {
     uint64_t key;
     uint64_t offset; // subtracted from a remote address
+    uint64_t base;   // the memory's first address at its owner
+    char *local;     // where it is mapped here, or nullptr
+    shared_memory_key mapping;
+
+    // Where a remote address is here; only with local.
+    char *at(uint64_t remote) const { return local + (remote - base); }
 
     static const rkey *of(uct_rkey_t handle) { return reinterpret_cast<const rkey *>(handle); }
 };
@@ -55,6 +67,10 @@ class md final : public uct_md {
     uct_mem_h reg(void *address, size_t length, unsigned flags) override;
     void dereg(uct_mem_h memh) override;
     void pack_mkey(uct_mem_h memh, void *buffer) override;
+    uct_mem_h alloc(size_t *length_p, void **address_p, unsigned flags) override;
+    void free(uct_mem_h memh) override { dereg(memh); }
+
+    bool on_node() const { return provider.transport == "shm"; }
 
     // Registration for our own buffers; desc nullptr and no mr where local use needs none.
     memory reg_local(void *address, size_t length);

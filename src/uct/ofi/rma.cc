@@ -8,8 +8,23 @@
 
 namespace uct::ofi {
 
+namespace {
+
+// Memory that is mapped here is reached by loads and stores.
+UCS_ALWAYS_INLINE char *direct(uct_rkey_t key, uint64_t remote)
+{
+    const rkey *k = rkey::of(key);
+    return UCS_UNLIKELY(k->local != nullptr) ? k->at(remote) : nullptr;
+}
+
+} // namespace
+
 ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote, uct_rkey_t key)
 {
+    if (char *to = direct(key, remote)) {
+        copy_bytes(to, buffer, length);
+        return UCS_OK;
+    }
     if (!ready()) {
         return not_ready();
     }
@@ -23,6 +38,9 @@ ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote,
 
 ssize_t ep::put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_rkey_t key)
 {
+    if (char *to = direct(key, remote)) {
+        return static_cast<ssize_t>(pack(to, arg));
+    }
     if (!ready()) {
         return not_ready();
     }
@@ -58,6 +76,14 @@ ucs_status_t ep::write_buffer(buffer_op *b, size_t length, uint64_t remote, uct_
 ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, uct_rkey_t key,
                            uct_completion_t *completion)
 {
+    if (char *to = direct(key, remote)) {
+        for (size_t i = 0; i < count; ++i) {
+            size_t length = iov[i].length * iov[i].count;
+            copy_bytes(to, iov[i].buffer, length);
+            to += length;
+        }
+        return UCS_OK;
+    }
     if (!ready()) {
         return not_ready();
     }
@@ -92,6 +118,10 @@ ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
 ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t length, uint64_t remote,
                            uct_rkey_t key, uct_completion_t *completion)
 {
+    if (char *from = direct(key, remote)) {
+        unpack(arg, from, length);
+        return UCS_OK;
+    }
     if (!ready()) {
         return not_ready();
     }
@@ -115,6 +145,14 @@ ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t lengt
 ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, uct_rkey_t key,
                            uct_completion_t *completion)
 {
+    if (char *from = direct(key, remote)) {
+        for (size_t i = 0; i < count; ++i) {
+            size_t length = iov[i].length * iov[i].count;
+            copy_bytes(iov[i].buffer, from, length);
+            from += length;
+        }
+        return UCS_OK;
+    }
     if (!ready()) {
         return not_ready();
     }
