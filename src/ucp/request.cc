@@ -20,12 +20,19 @@ namespace ucp {
 namespace {
 
 // A pooled object keeps its user area; everything else starts anew.
+// The last thing before other threads may take the request as ended.
+void mark_done(ucp_request *req) noexcept
+{
+    __atomic_store_n(&req->done, uint8_t(1), __ATOMIC_RELEASE);
+}
+
 void prepare(ucp_request *req, ucp_worker *worker, req_kind kind,
              const ucp_request_param_t *param) noexcept
 {
     req->worker = worker;
     req->ep = nullptr;
     req->flags = 0;
+    req->done = 0;
     req->status = UCS_INPROGRESS;
     req->kind = kind;
     req->phase = PHASE_NONE;
@@ -133,7 +140,8 @@ void complete(ucp_request *req, ucs_status_t status) noexcept
     req->phase = PHASE_NONE;
     req->status = status;
     uint32_t flags = req->flags | REQ_COMPLETED;
-    __atomic_store_n(&req->flags, flags, __ATOMIC_RELEASE); // other threads poll the flag
+    req->flags = flags;
+    mark_done(req);
     if (flags & REQ_POSTING)
         return;
     // The user may free the request in its callback: only what was released before is given back
@@ -179,6 +187,7 @@ ucs_status_ptr_t post_return_imm(ucp_worker *worker, req_kind kind, ucs_status_t
         if (info != nullptr)
             req->info = *info;
         req->flags |= REQ_COMPLETED;
+        mark_done(req);
         void *user = req->user();
         if (req->flags & REQ_CALLBACK)
             call_back(req);
@@ -194,6 +203,7 @@ ucs_status_ptr_t post_return_imm(ucp_worker *worker, req_kind kind, ucs_status_t
         req->kind = kind;
         if (info != nullptr)
             req->info = *info;
+        mark_done(req);
     }
     return UCS_STATUS_PTR(status);
 }
@@ -239,8 +249,7 @@ void give_back(void *request, bool drop_callback) noexcept
 // Status of a request that another thread may be completing: the flag is read first.
 ucs_status_t status_of(const ucp_request *req) noexcept
 {
-    uint32_t flags = __atomic_load_n(&req->flags, __ATOMIC_ACQUIRE);
-    return flags & ucp::REQ_COMPLETED ? req->status : UCS_INPROGRESS;
+    return __atomic_load_n(&req->done, __ATOMIC_ACQUIRE) ? req->status : UCS_INPROGRESS;
 }
 
 } // namespace

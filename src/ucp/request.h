@@ -93,6 +93,7 @@ struct ucp_request {
     ucp::req_kind kind = ucp::req_kind::none;
     uint8_t phase = 0;     // ucp::phase: what the peer's answer must find
     uint8_t pend_lane = 0; // the lane that progress() found full
+    uint8_t done = 0;      // completed, for threads that poll without the worker's lock
     union callback {
         ucp_send_nbx_callback_t send;
         ucp_tag_recv_nbx_callback_t recv;
