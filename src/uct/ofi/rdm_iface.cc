@@ -107,6 +107,9 @@ void rdm_iface::open_endpoint(unsigned rx_queue_len)
     size_t length = sizeof(address);
     check(fi_getname(&endpoint->fid, address, &length), "fi_getname");
     name_.assign(address, length);
+    if (on_node_) {
+        lock_ = std::make_unique<shm_lock>(name_);
+    }
     post_receives(endpoint, std::min<size_t>(rx_queue_len, info->rx_attr->size));
 }
 
@@ -272,6 +275,7 @@ peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
                          inserted < 0 ? fi_strerror(-inserted) : "no room for another peer");
     }
     if (on_node_) {
+        p->lock = std::make_unique<shm_lock>(p->name);
         watch(*p);
         p->bell = std::make_unique<remote_bell>(about.bell);
     }
@@ -304,6 +308,8 @@ void rdm_iface::watch(peer &p)
         p.pid_fd, EPOLLIN | EPOLLONESHOT,
         [](void *arg, uint32_t) {
             auto *dead = static_cast<peer *>(arg);
+            dead->home->lock_->repair();
+            dead->lock->repair();
             dead->dead.store(true, std::memory_order_relaxed);
             dead->home->someone_died_.store(true, std::memory_order_release);
             dead->home->bell_->ring_self();

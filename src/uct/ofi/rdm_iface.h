@@ -8,6 +8,7 @@
 #include "uct/ofi/address.h"
 #include "uct/ofi/ep.h"
 #include "uct/ofi/iface.h"
+#include "uct/ofi/shm_lock.h"
 
 #include <atomic>
 #include <map>
@@ -34,6 +35,7 @@ struct peer {
     std::string name; // the core's address
     rdm_address about;
     std::unique_ptr<remote_bell> bell; // on-node
+    std::unique_ptr<shm_lock> lock;    // on-node, of the peer's region
     ucs::list<ep, &ep::sibling> eps;
     int pid_fd = -1;
     size_t refs = 0; // endpoints, also those that left the list because they failed
@@ -80,6 +82,7 @@ class rdm_iface final : public iface {
     bool on_node_;
     std::string name_;
     std::unique_ptr<doorbell> bell_; // on-node
+    std::unique_ptr<shm_lock> lock_; // on-node, of our own region
     std::map<uint64_t, std::unique_ptr<peer>> peers_;
     std::atomic<bool> someone_died_ = false;
 };

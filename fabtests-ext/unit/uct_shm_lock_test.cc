@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The lock of a shm region is released when its holder is dead, and left alone when it is in use or
+// unknown.
+#include "ucs/sys.h"
+#include "uct/ofi/shm_lock.h"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+class shm_lock : public ::testing::Test {
+  protected:
+    void SetUp() override
+    {
+        int fd = open(("/dev/shm/" + name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        ASSERT_GE(fd, 0);
+        ASSERT_EQ(ftruncate(fd, static_cast<off_t>(ucs::page_size())), 0);
+        region = static_cast<char *>(
+            mmap(nullptr, ucs::page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+        close(fd);
+        ASSERT_NE(static_cast<void *>(region), MAP_FAILED);
+        lock = reinterpret_cast<pthread_spinlock_t *>(region + 24);
+        region[0] = 4;
+        pthread_spin_init(lock, PTHREAD_PROCESS_SHARED);
+    }
+
+    void TearDown() override
+    {
+        munmap(region, ucs::page_size());
+        unlink(("/dev/shm/" + name).c_str());
+    }
+
+    bool is_free()
+    {
+        bool taken = pthread_spin_trylock(lock) == 0;
+        if (taken) {
+            pthread_spin_unlock(lock);
+        }
+        return taken;
+    }
+
+    std::string name = "ucxlike-test-" + std::to_string(getpid());
+    char *region = nullptr;
+    pthread_spinlock_t *lock = nullptr;
+};
+
+TEST_F(shm_lock, is_taken_from_a_dead_holder)
+{
+    uct::ofi::shm_lock guarded(name);
+    pid_t holder = fork();
+    if (holder == 0) {
+        pthread_spin_lock(lock);
+        _exit(0);
+    }
+    waitpid(holder, nullptr, 0);
+    ASSERT_FALSE(is_free());
+    guarded.repair();
+    EXPECT_TRUE(is_free());
+}
+
+TEST_F(shm_lock, free_one_stays_free)
+{
+    uct::ofi::shm_lock guarded(name);
+    guarded.repair();
+    EXPECT_TRUE(is_free());
+}
+
+TEST_F(shm_lock, of_an_unknown_version_is_left_alone)
+{
+    region[0] = 100;
+    uct::ofi::shm_lock guarded(name);
+    pthread_spin_lock(lock);
+    guarded.repair();
+    EXPECT_FALSE(is_free());
+}
+
+TEST(shm_lock_without_a_region, does_nothing)
+{
+    uct::ofi::shm_lock guarded("ucxlike-test-no-such-region");
+    guarded.repair();
+}
+
+} // namespace

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The shm core guards each endpoint's region with a spin lock in the shared memory itself. A
+// process that is killed while it holds one leaves it locked, and everybody else spins in libfabric
+// for ever. Whoever learns of a death repairs the two locks that can stop it: its own region's and
+// the dead peer's.
+#pragma once
+
+#include <pthread.h>
+#include <string>
+
+namespace uct::ofi {
+
+class shm_lock {
+  public:
+    // Maps the head of the region behind a file of /dev/shm. Where there is no such file, or the
+    // region is of a version whose layout is not known here, repair() does nothing.
+    explicit shm_lock(const std::string &name);
+    shm_lock(const shm_lock &) = delete;
+    shm_lock &operator=(const shm_lock &) = delete;
+    ~shm_lock();
+
+    // After a death: returns at once when the lock is free. A lock that stays held for much longer
+    // than any living holder needs is taken away from its holder. Any thread, but one at a time.
+    void repair();
+
+  private:
+    void *head_ = nullptr;
+    pthread_spinlock_t *lock_ = nullptr;
+};
+
+} // namespace uct::ofi
