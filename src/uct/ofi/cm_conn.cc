@@ -440,6 +440,23 @@ void cm_conn::accept_core(cm_wire::type type)
     info_.reset();
 }
 
+void cm_conn::forget_listener(bool pep_stays)
+{
+    listener_ = nullptr;
+    if (pep_stays || !movable()) {
+        return;
+    }
+    // The core's request dies with the passive endpoint, a connection does not.
+    ucs_status_t status = ucs::guard([&] {
+        open_endpoint(info_.get());
+        accept_core(cm_wire::type::proceed);
+    });
+    if (status != UCS_OK) {
+        drop_request();
+        state_ = state::over;
+    }
+}
+
 void cm_conn::accept(cm_ep *user, const void *data, size_t length)
 {
     if (state_ == state::over) {
@@ -454,8 +471,17 @@ void cm_conn::accept(cm_ep *user, const void *data, size_t length)
               to_send_.data(), chunk});
         send_rest(chunk);
     } else {
-        open_endpoint(info_.get());
-        accept_core(cm_wire::type::accept); // the rest follows when the connection is up
+        try {
+            open_endpoint(info_.get());
+            accept_core(cm_wire::type::accept); // the rest follows when the connection is up
+        } catch (const ucs::error &e) {
+            // Out of memory or descriptors is ours, anything else is a client that has gone.
+            if (e.status() == UCS_ERR_NO_MEMORY) {
+                throw;
+            }
+            ucs_debug("%s", e.what());
+            throw peer_gone{UCS_ERR_CONNECTION_RESET};
+        }
     }
     if (listener_) {
         listener_->remove(this);

@@ -70,7 +70,8 @@ class cm_conn {
     bool failed() const { return state_ == state::over; }
     const std::string &device_name() const { return device_name_; }
     const sockaddr *remote() const { return reinterpret_cast<const sockaddr *>(&remote_); }
-    void forget_listener() { listener_ = nullptr; }
+    // pep_stays: requests can still be answered without a connection. Else it is made now.
+    void forget_listener(bool pep_stays);
     bool delivered() const { return delivered_; }
     bool owned() const { return user_ != nullptr; }
 

@@ -53,7 +53,7 @@ cm_listener::~cm_listener()
     engine_->drain_events();
     while (cm_conn *request = requests_.front()) {
         if (request->delivered()) {
-            request->forget_listener(); // the user will answer it
+            request->forget_listener(keeps_socketless()); // the user will answer it
             requests_.erase(request);
         } else {
             request->reject();
@@ -67,9 +67,14 @@ cm_listener::~cm_listener()
 // tcp before 1.18 reads a passive endpoint again for every handshake that it has begun, also after
 // the endpoint was closed. So there only its socket goes, through an endpoint that takes it over,
 // and the rest (1 KiB) lives as long as the event queue.
+bool cm_listener::keeps_socketless() const
+{
+    return engine_->provider().provider == "tcp" && FI_VERSION_LT(fi_version(), FI_VERSION(1, 18));
+}
+
 void cm_listener::stop_listening()
 {
-    if (engine_->provider().provider != "tcp" || FI_VERSION_GE(fi_version(), FI_VERSION(1, 18))) {
+    if (!keeps_socketless()) {
         pep_.reset();
         return;
     }

@@ -26,6 +26,7 @@ class cm_listener final : public uct::cm_listener {
     void remove(cm_conn *request) { requests_.erase(request); }
 
   private:
+    bool keeps_socketless() const; // closed by parts, see there
     void stop_listening();
 
     std::shared_ptr<cm_engine> engine_;
