@@ -107,11 +107,13 @@ double ping_pong(const way &w, partner &p, bool server, int milliseconds)
     return best;
 }
 
-void run(partner &p, bool server, int rounds)
+void run(partner &p, bool server, int rounds, const char *only)
 {
     std::map<std::string, double> best;
     for (int r = 0; r < rounds; ++r) {
         for (const way &w : ways) {
+            if (!strstr(w.name, only))
+                continue;
             double us = ping_pong(w, p, server, 300);
             auto it = best.emplace(w.name, us).first;
             it->second = std::min(it->second, us);
@@ -122,8 +124,10 @@ void run(partner &p, bool server, int rounds)
     printf("8-byte ping-pong, us one way, best batch of %d in %d rounds\n", batch, rounds);
     printf("%-32s %8s %8s %6s\n", "", "us", "ratio", "aim");
     for (const way &w : ways) {
+        if (!best.count(w.name))
+            continue;
         printf("%-32s %8.3f", w.name, best[w.name]);
-        if (w.against)
+        if (w.against && best.count(w.against))
             printf(" %8.2f %6.1f", best[w.name] / best[w.against], w.aim);
         printf("\n");
     }
@@ -134,8 +138,9 @@ void run(partner &p, bool server, int rounds)
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 5;
-    std::string failed = run_pair([&](partner &p) { run(p, true, rounds); },
-                                  [&](partner &p) { run(p, false, rounds); }, 300);
+    const char *only = argc > 2 ? argv[2] : ""; // part of a name
+    std::string failed = run_pair([&](partner &p) { run(p, true, rounds, only); },
+                                  [&](partner &p) { run(p, false, rounds, only); }, 300);
     if (!failed.empty())
         fprintf(stderr, "%s\n", failed.c_str());
     return failed.empty() ? 0 : 1;
