@@ -66,10 +66,11 @@ example()
 
 check "verbs lists rxe0" sees_device
 pingpong verbs msg -S 64
+gtest conformance/uct_test '*verbs*'
 example uct_hello_world
 example ucp_hello_world
 example ucp_client_server
 pingpong ucxlike msg -S 64
 pingpong ucxlike msg -S 100000
-program "UCP connections over $server" functional/ucp_cm_demo $server
+UCX_TLS=verbs program "UCP connections over verbs" functional/ucp_cm_demo $server
 finish
