@@ -98,7 +98,7 @@ void set_limits(ucp_ep *ep)
     ep->limits.max_hdr = zcopy ? attr.cap.am.max_hdr : 0;
     ep->limits.max_iov = zcopy ? attr.cap.am.max_iov : 0;
     ep->limits.rndv_thresh =
-        config.rndv_thresh == SIZE_AUTO ? (shared ? 16384 : 65536) : config.rndv_thresh;
+        config.rndv_thresh == SIZE_AUTO ? (shared ? 8192 : 40960) : config.rndv_thresh;
     ep->limits.zcopy_thresh = config.zcopy_thresh == SIZE_AUTO ? 16384 : config.zcopy_thresh;
 }
 

@@ -19,13 +19,13 @@ namespace ucp {
 
 namespace {
 
-// A pooled object keeps its user area; everything else starts anew.
 // The last thing before other threads may take the request as ended.
 void mark_done(ucp_request *req) noexcept
 {
     __atomic_store_n(&req->done, uint8_t(1), __ATOMIC_RELEASE);
 }
 
+// A pooled object keeps its user area; everything else starts anew.
 void prepare(ucp_request *req, ucp_worker *worker, req_kind kind,
              const ucp_request_param_t *param) noexcept
 {
@@ -246,7 +246,7 @@ void give_back(void *request, bool drop_callback) noexcept
     req->flags |= ucp::REQ_RELEASED;
 }
 
-// Status of a request that another thread may be completing: the flag is read first.
+// Status of a request that another thread may be completing.
 ucs_status_t status_of(const ucp_request *req) noexcept
 {
     return __atomic_load_n(&req->done, __ATOMIC_ACQUIRE) ? req->status : UCS_INPROGRESS;
