@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The memory-event calls that Open MPI makes. There is nothing to notify: the library registers memory through
- * libfabric, whose own memory monitor watches unmapping. */
+ * The memory-event calls that Open MPI makes. There is nothing to notify: the library registers
+ * memory through libfabric, whose own memory monitor watches unmapping. */
 #include <stddef.h>
 #include <ucs/type/status.h>
 
@@ -21,7 +21,10 @@ ucs_status_t ucm_test_external_events(int events)
     return UCS_OK;
 }
 
-void ucm_set_external_event(int event) { (void)event; }
+void ucm_set_external_event(int event)
+{
+    (void)event;
+}
 
 void ucm_vm_munmap(void *address, size_t length)
 {
