@@ -211,6 +211,23 @@ TEST(prov_info_test, echoes_what_was_asked)
     });
 }
 
+// An answer is a valid question.
+TEST(prov_info_test, takes_its_own_answers_as_hints)
+{
+    in_a_process([](partner &) {
+        for (fi_ep_type type : {FI_EP_RDM, FI_EP_MSG}) {
+            fi_info *i = ask([&](fi_info *h) { h->ep_attr->type = type; });
+            REQUIRE(i);
+            fi_info *again = nullptr;
+            REQUIRE_EQ(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, i, &again), 0);
+            REQUIRE_EQ(again->caps, i->caps);
+            REQUIRE_EQ(again->ep_attr->protocol, i->ep_attr->protocol);
+            fi_freeinfo(again);
+            fi_freeinfo(i);
+        }
+    });
+}
+
 // What the consumers of libfabric ask for.
 TEST(prov_info_test, serves_the_hints_of_known_applications)
 {

@@ -18,6 +18,7 @@ constexpr uint64_t core_providers_only = 1ULL << 59; // a utility provider looks
 
 // All 64 bits of a tag are the application's, in fields that alternate bit by bit.
 constexpr uint64_t tag_format = 0xaaaaaaaaaaaaaaaaull;
+constexpr uint32_t own_protocol = FI_PROV_SPECIFIC | 0x1c;
 constexpr uint64_t data_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
 constexpr uint64_t direction_caps =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
@@ -61,7 +62,7 @@ bool can_serve(uint32_t version, const fi_info *h, bool rdm)
     if (const fi_ep_attr *a = h->ep_attr) {
         if (a->type != FI_EP_UNSPEC && a->type != (rdm ? FI_EP_RDM : FI_EP_MSG))
             return false;
-        if (a->protocol != FI_PROTO_UNSPEC)
+        if (a->protocol != FI_PROTO_UNSPEC && a->protocol != own_protocol)
             REFUSE("protocol %u is not ours\n", a->protocol);
         if (a->protocol_version > 1 || a->max_msg_size > limit::max_msg)
             REFUSE("max_msg_size %zu or the protocol's version is over the limit\n",
@@ -198,7 +199,7 @@ info_ptr make(uint32_t version, const fi_info *h, bool rdm, uint32_t format, con
 
     fi_ep_attr *e = info->ep_attr;
     e->type = rdm ? FI_EP_RDM : FI_EP_MSG;
-    e->protocol = FI_PROTO_UNSPEC | FI_PROV_SPECIFIC | 0x1c;
+    e->protocol = own_protocol;
     e->protocol_version = 1;
     e->max_msg_size = limit::max_msg;
     e->max_order_raw_size = limit::max_msg;
