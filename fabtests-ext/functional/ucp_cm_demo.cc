@@ -149,7 +149,7 @@ struct connection {
     ucp_ep_h ep = nullptr;
     int errors = 0;
     ucs_status_t last_error = UCS_OK;
-    std::string transports = "-";
+    std::string transports = "none: it never connected";
 
     void create(peer &self, ucp_ep_params_t &params)
     {
