@@ -4,7 +4,8 @@
 // registrations of protocols that do not copy.
 //
 // Packed rkey (little-endian, no alignment assumed):
-//   | magic 2 | length 2 | check 4 | memh id 8 | base address 8 | length 8 | md list |
+//   | magic 2 | length 2 | check of the header 4 | check of the list 4 | 0 4 |
+//   | memh id 8 | base address 8 | length 8 | md list |
 //   md list: | md map 2 | { length 1, md's packed key } for each bit of the map |
 // The memh id names the mapping at its owner, where software RMA and atomics check address and
 // length against it. An RTS carries an md list alone.

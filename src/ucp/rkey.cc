@@ -19,8 +19,10 @@ namespace {
 
 struct packed_hdr {
     uint16_t magic;
-    uint16_t length; // of the whole key
-    uint32_t check;  // of everything but this field
+    uint16_t length;     // of the whole key
+    uint32_t check;      // of the other fields of this header
+    uint32_t list_check; // of what follows the header
+    uint32_t reserved;   // 0
     uint64_t memh_id;
     uint64_t base;
     uint64_t size;
@@ -36,22 +38,22 @@ uint32_t sum(const void *data, size_t length, uint32_t h = 2166136261u) noexcept
     return h;
 }
 
-uint32_t checksum(const packed_hdr &hdr, const void *rest) noexcept
+// The header is checked first and alone: a damaged length must not make us read past the end.
+uint32_t header_sum(const packed_hdr &hdr) noexcept
 {
-    // The header first and alone: a damaged length must not make us read past the end.
     uint32_t h = sum(&hdr.magic, offsetof(packed_hdr, check));
-    h = sum(&hdr.memh_id, sizeof(hdr) - offsetof(packed_hdr, memh_id), h);
-    return (h & 0xffff0000u) | (sum(rest, hdr.length - sizeof(hdr), h) & 0xffffu);
+    return sum(&hdr.list_check, sizeof(hdr) - offsetof(packed_hdr, list_check), h);
+}
+
+uint32_t list_sum(const packed_hdr &hdr, const void *list) noexcept
+{
+    return sum(list, hdr.length - sizeof(hdr));
 }
 
 bool header_good(const packed_hdr &hdr) noexcept
 {
-    if (hdr.magic != RKEY_MAGIC || hdr.length < sizeof(hdr) + sizeof(uint16_t) ||
-        hdr.length > RKEY_MAX)
-        return false;
-    uint32_t h = sum(&hdr.magic, offsetof(packed_hdr, check));
-    h = sum(&hdr.memh_id, sizeof(hdr) - offsetof(packed_hdr, memh_id), h);
-    return (h ^ hdr.check) >> 16 == 0;
+    return hdr.magic == RKEY_MAGIC && hdr.length >= sizeof(hdr) + sizeof(uint16_t) &&
+           hdr.length <= RKEY_MAX && header_sum(hdr) == hdr.check;
 }
 
 // The part of one md in an md list { map 2, { length 1, key } ... }; nullptr: not there, or the
@@ -174,8 +176,10 @@ UCS_EXPORT ucs_status_t ucp_rkey_pack(ucp_context_h context, ucp_mem_h memh, voi
     UCS_CHECK_ARG(rkey_buffer_p != nullptr && size_p != nullptr,
                   "ucp_rkey_pack: rkey_buffer_p and size_p must not be NULL");
     uint8_t buffer[ucp::RKEY_MAX];
-    ucp::packed_hdr hdr = {
-        ucp::RKEY_MAGIC, 0, 0, memh->id, reinterpret_cast<uintptr_t>(memh->address), memh->length};
+    ucp::packed_hdr hdr = {.magic = ucp::RKEY_MAGIC,
+                           .memh_id = memh->id,
+                           .base = reinterpret_cast<uintptr_t>(memh->address),
+                           .size = memh->length};
     size_t at = sizeof(hdr) + sizeof(uint16_t);
     uint16_t map = 0;
     for (unsigned i = 0; i < context->md_count; ++i) {
@@ -188,7 +192,8 @@ UCS_EXPORT ucs_status_t ucp_rkey_pack(ucp_context_h context, ucp_mem_h memh, voi
     }
     memcpy(buffer + sizeof(hdr), &map, sizeof(map));
     hdr.length = static_cast<uint16_t>(at);
-    hdr.check = ucp::checksum(hdr, buffer + sizeof(hdr));
+    hdr.list_check = ucp::list_sum(hdr, buffer + sizeof(hdr));
+    hdr.check = ucp::header_sum(hdr);
     memcpy(buffer, &hdr, sizeof(hdr));
     void *out = malloc(at);
     if (out == nullptr)
@@ -231,7 +236,7 @@ UCS_EXPORT ucs_status_t ucp_ep_rkey_unpack(ucp_ep_h ep, const void *rkey_buffer,
     UCS_CHECK_ARG(ucp::header_good(hdr),
                   "ucp_ep_rkey_unpack: rkey_buffer is not a packed key or is damaged");
     const char *rest = static_cast<const char *>(rkey_buffer) + sizeof(hdr);
-    UCS_CHECK_ARG(ucp::checksum(hdr, rest) == hdr.check,
+    UCS_CHECK_ARG(ucp::list_sum(hdr, rest) == hdr.list_check,
                   "ucp_ep_rkey_unpack: rkey_buffer is damaged");
     size_t list_length = hdr.length - sizeof(hdr);
     void *memory = malloc(sizeof(ucp_rkey) + list_length);
