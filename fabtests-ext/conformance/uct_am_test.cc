@@ -165,6 +165,31 @@ TEST_P(uct_am, 201_handler_id_beyond_the_limit_is_refused)
               UCS_ERR_INVALID_PARAM);
 }
 
+TEST_P(uct_am, 201_arguments_beyond_the_limits_are_refused)
+{
+    uct_ep_h ep = a().connect(b());
+    ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+    ASSERT_TRUE(until([&] { return b().received.size() == 1; }));
+    const auto &am = a().attr.cap.am;
+    std::string data(am.max_zcopy + am.max_short + 1, 'x');
+    auto too_long = static_cast<unsigned>(am.max_short - 7);
+    EXPECT_EQ(uct_ep_am_short(ep, 1, 0, data.data(), too_long), UCS_ERR_INVALID_PARAM);
+    EXPECT_EQ(uct_ep_am_short(ep, UCT_AM_ID_MAX, 0, nullptr, 0), UCS_ERR_INVALID_PARAM);
+    packed p{"x"};
+    EXPECT_EQ(uct_ep_am_bcopy(ep, UCT_AM_ID_MAX, pack, &p, 0), UCS_ERR_INVALID_PARAM);
+    EXPECT_EQ(p.calls, 0);
+    uct_iov_t iov{data.data(), am.max_zcopy + 1, UCT_MEM_HANDLE_NULL, 0, 1};
+    EXPECT_EQ(uct_ep_am_zcopy(ep, 1, nullptr, 0, &iov, 1, 0, nullptr), UCS_ERR_INVALID_PARAM);
+    iov.length = 1;
+    auto header_length = static_cast<unsigned>(am.max_hdr + 1);
+    EXPECT_EQ(uct_ep_am_zcopy(ep, 1, data.data(), header_length, &iov, 1, 0, nullptr),
+              UCS_ERR_INVALID_PARAM);
+    std::vector<uct_iov_t> many(am.max_iov + 1, iov);
+    EXPECT_EQ(uct_ep_am_zcopy(ep, 1, nullptr, 0, many.data(), many.size(), 0, nullptr),
+              UCS_ERR_INVALID_PARAM);
+    EXPECT_EQ(b().received.size(), 1u);
+}
+
 TEST_P(uct_am, 199_ten_thousand_into_a_slow_receiver_stay_in_order)
 {
     uct_ep_h ep = a().connect(b());

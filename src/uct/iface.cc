@@ -25,6 +25,12 @@ bool has(const uct_iface_params_t &params, uint64_t field)
 
 } // namespace
 
+ucs_status_t above_limit(const char *argument, size_t value, size_t limit)
+{
+    ucs_error("%s %zu is above the limit %zu", argument, value, limit);
+    return UCS_ERR_INVALID_PARAM;
+}
+
 ep::ep(uct::iface &owner) : uct_ep{&owner}, owner_(owner) {}
 
 ep::~ep()

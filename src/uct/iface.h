@@ -168,6 +168,18 @@ inline void copy_bytes(void *to, const void *from, size_t length)
     }
 }
 
+// Logs that an argument of a data call is above its limit; returns UCS_ERR_INVALID_PARAM.
+UCS_NOINLINE ucs_status_t above_limit(const char *argument, size_t value, size_t limit);
+
+inline size_t iov_length(const uct_iov_t *iov, size_t count)
+{
+    size_t length = 0;
+    for (size_t i = 0; i < count; ++i) {
+        length += iov[i].length * iov[i].count;
+    }
+    return length;
+}
+
 // Counts one finished operation of a completion; the last one calls back.
 inline void complete(uct_completion_t *completion, ucs_status_t status)
 {

@@ -13,17 +13,10 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     if (!ready()) {
         return not_ready();
     }
-    if (UCS_UNLIKELY(length + sizeof(header) > owner().limit.inject)) {
-        buffer_op *b = owner().get_buffer();
-        if (!b) {
-            return no_resource();
-        }
-        memcpy(b->data, &header, sizeof(header));
-        copy_bytes(b->data + sizeof(header), payload, length);
-        send_packed(b, id, length + sizeof(header));
-        return UCS_OK;
+    if (UCS_UNLIKELY(length + sizeof(header) > owner().limit.on_stack || id >= UCT_AM_ID_MAX)) {
+        return am_short_buffered(id, header, payload, length);
     }
-    alignas(16) char message[1024];
+    alignas(16) char message[short_limit];
     memcpy(message, &header, sizeof(header));
     copy_bytes(message + sizeof(header), payload, length);
     ssize_t ret = fi_injectdata(target, message, length + sizeof(header), id, address);
@@ -34,10 +27,37 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     return UCS_OK;
 }
 
+ucs_status_t ep::am_short_buffered(uint8_t id, uint64_t header, const void *payload,
+                                   unsigned length)
+{
+    if (id >= UCT_AM_ID_MAX) {
+        return above_limit("uct_ep_am_short: id", id, UCT_AM_ID_MAX - 1);
+    }
+    if (length + sizeof(header) > owner().limit.max_short) {
+        return above_limit("uct_ep_am_short: length", length,
+                           owner().limit.max_short - sizeof(header));
+    }
+    buffer_op *b = owner().get_buffer();
+    if (!b) {
+        return no_resource();
+    }
+    memcpy(b->data, &header, sizeof(header));
+    copy_bytes(b->data + sizeof(header), payload, length);
+    send_packed(b, id, length + sizeof(header));
+    return UCS_OK;
+}
+
 ucs_status_t ep::am_short_iov(uint8_t id, const uct_iov_t *iov, size_t count)
 {
     if (!ready()) {
         return not_ready();
+    }
+    if (UCS_UNLIKELY(id >= UCT_AM_ID_MAX)) {
+        return above_limit("uct_ep_am_short_iov: id", id, UCT_AM_ID_MAX - 1);
+    }
+    if (UCS_UNLIKELY(iov_length(iov, count) > owner().limit.max_short)) {
+        return above_limit("uct_ep_am_short_iov: length", iov_length(iov, count),
+                           owner().limit.max_short);
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
@@ -59,6 +79,9 @@ ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned)
 {
     if (!ready()) {
         return not_ready();
+    }
+    if (UCS_UNLIKELY(id >= UCT_AM_ID_MAX)) {
+        return above_limit("uct_ep_am_bcopy: id", id, UCT_AM_ID_MAX - 1);
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
@@ -126,6 +149,20 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
 {
     if (!ready()) {
         return not_ready();
+    }
+    const limits &limit = owner().limit;
+    if (UCS_UNLIKELY(id >= UCT_AM_ID_MAX)) {
+        return above_limit("uct_ep_am_zcopy: id", id, UCT_AM_ID_MAX - 1);
+    }
+    if (UCS_UNLIKELY(count >= limit.max_iov)) {
+        return above_limit("uct_ep_am_zcopy: iovcnt", count, limit.max_iov - 1);
+    }
+    if (UCS_UNLIKELY(header_length > limit.max_header)) {
+        return above_limit("uct_ep_am_zcopy: header_length", header_length, limit.max_header);
+    }
+    if (UCS_UNLIKELY(header_length + iov_length(iov, count) > limit.segment)) {
+        return above_limit("uct_ep_am_zcopy: length", header_length + iov_length(iov, count),
+                           limit.segment);
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {

@@ -31,8 +31,12 @@ std::vector<std::string> component::md_names() const
     return names;
 }
 
-uct_md *component::open_md(const std::string &wanted, const uct_md_config &)
+uct_md *component::open_md(const std::string &wanted, const uct_md_config &config)
 {
+    if (config.v.reg_nonblock) {
+        ucs_warn("%sREG_NONBLOCK has no effect: the core providers register at once",
+                 config.prefix.c_str());
+    }
     for (const device &d : devices(core_)) {
         if (md_name(core_, d) == wanted) {
             return new md(*this, core_, d);

@@ -34,6 +34,9 @@ hello msg_iface::about(uint64_t target, refusal why) const
 fid_ptr<fid_ep> msg_iface::make_endpoint(fi_info *info, connection *context)
 {
     info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+    if (tx_queue_len) {
+        info->tx_attr->size = std::min<size_t>(info->tx_attr->size, tx_queue_len);
+    }
     fid_ep *raw = nullptr;
     check(fi_endpoint(domain.domain.get(), info, &raw, context), "fi_endpoint");
     fid_ptr<fid_ep> endpoint(raw);

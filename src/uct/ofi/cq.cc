@@ -29,20 +29,17 @@ unsigned iface::poll_cq(fid_cq *cq)
 
 UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &entry)
 {
-    if (UCS_UNLIKELY(entry.data & control_message)) {
-        on_control(entry.data, r->payload, entry.len);
-    } else if (UCS_UNLIKELY(closing_)) {
+    if (UCS_UNLIKELY(closing_)) {
         receives_.put(r); // nobody wants it any more
         return;
-    } else {
-        ucs_status_t status = deliver(static_cast<uint8_t>(entry.data & am_id_mask), r->payload,
-                                      entry.len, UCT_CB_PARAM_FLAG_DESC);
-        if (UCS_UNLIKELY(status == UCS_INPROGRESS)) {
-            r = static_cast<receive_op *>(receives_.get()); // the user has the other one
-            if (!r) {
-                ++missing_receives_;
-                return;
-            }
+    }
+    ucs_status_t status = deliver(static_cast<uint8_t>(entry.data & am_id_mask), r->payload,
+                                  entry.len, UCT_CB_PARAM_FLAG_DESC);
+    if (UCS_UNLIKELY(status == UCS_INPROGRESS)) {
+        r = static_cast<receive_op *>(receives_.get()); // the user has the other one
+        if (!r) {
+            ++missing_receives_;
+            return;
         }
     }
     repost(r);

@@ -38,6 +38,7 @@ void ep::posted(op *o, op::kind what, uct_completion_t *completion)
 {
     o->what = what;
     o->owner = this;
+    o->sequence = ++owner().posted_;
     o->completion = completion;
     in_flight_.push_back(o);
     ++owner().outstanding_;
@@ -127,6 +128,16 @@ void ep::cancel()
         }
         complete(completion, UCS_ERR_CANCELED);
     }
+}
+
+op *ep::oldest_rma()
+{
+    for (op *o : in_flight_) {
+        if (o->what == op::kind::rma || o->what == op::kind::get_bcopy) {
+            return o;
+        }
+    }
+    return nullptr;
 }
 
 void ep::fail_operations(ucs_status_t status)

@@ -48,6 +48,8 @@ class ep final : public uct::ep {
 
     // Flush marks that nothing stands in front of any more.
     void take_marks(ucs::list<op, &op::link> &marks);
+    // nullptr: none is in flight.
+    op *oldest_rma();
     // Completes everything in flight; the core has no more use of it.
     void fail_operations(ucs_status_t status);
     // Ends everything for the user, though the core may not be done.
@@ -69,6 +71,8 @@ class ep final : public uct::ep {
     ofi::iface &owner() { return static_cast<ofi::iface &>(owner_); }
     bool post_held() override;
 
+    UCS_NOINLINE ucs_status_t am_short_buffered(uint8_t id, uint64_t header, const void *payload,
+                                                unsigned length);
     ucs_status_t post_failed(ssize_t ret);
     ucs_status_t post_failed(ssize_t ret, op *unused);
     void posted(op *o, op::kind what, uct_completion_t *completion);

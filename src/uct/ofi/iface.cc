@@ -17,7 +17,6 @@ namespace uct::ofi {
 
 namespace {
 
-constexpr size_t short_limit = 1024; // beyond, packing into a buffer costs no more
 constexpr size_t default_segment = 8192;
 constexpr size_t least_short = 128;
 
@@ -51,6 +50,8 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
     l.segment = std::min(l.segment, info.ep_attr->max_msg_size);
     l.inject = std::min(info.tx_attr->inject_size, l.segment);
     l.max_short = std::clamp(l.inject, least_short, short_limit);
+    l.max_header = std::min<size_t>(l.segment, 512);
+    l.on_stack = std::min(l.inject, l.max_short);
     l.rma = (info.caps & FI_RMA) != 0;
     l.max_iov = std::min<size_t>(info.tx_attr->iov_limit, max_iov);
     if (domain.provider.transport == "shm") {
@@ -87,14 +88,15 @@ layout receive_layout(size_t headroom, size_t segment, size_t align, size_t alig
 iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct::ofi::md &owner_md,
              const uct_iface_params_t &params, const uct_iface_config &config)
     : uct::iface(table, worker, owner_md, params), domain(owner_md),
-      limit(find_limits(owner_md, config)), ops_({.object_size = sizeof(op),
-                                                  .chunk = 256,
-                                                  .object_init =
-                                                      [](void *, void *object) {
-                                                          auto *o = static_cast<op *>(object);
-                                                          o->has_buffer = false;
-                                                          o->link = {};
-                                                      }}),
+      limit(find_limits(owner_md, config)), tx_queue_len(config.v.tx_queue_len),
+      max_num_eps(config.v.max_num_eps), ops_({.object_size = sizeof(op),
+                                               .chunk = 256,
+                                               .object_init =
+                                                   [](void *, void *object) {
+                                                       auto *o = static_cast<op *>(object);
+                                                       o->has_buffer = false;
+                                                       o->link = {};
+                                                   }}),
       buffers_({.object_size = sizeof(buffer_op) + limit.segment,
                 .chunk = 64,
                 .max = 1024,
@@ -204,7 +206,7 @@ void iface::fill_attr(uct_iface_attr_t *attr) const
     attr->cap.am.max_short = limit.max_short;
     attr->cap.am.max_bcopy = limit.segment;
     attr->cap.am.max_zcopy = limit.segment;
-    attr->cap.am.max_hdr = std::min<size_t>(limit.segment, 512);
+    attr->cap.am.max_hdr = limit.max_header;
     attr->cap.am.max_iov = limit.max_iov - 1; // the header takes one
     attr->cap.am.opt_zcopy_align = 1;
     attr->cap.am.align_mtu = 1;
@@ -226,7 +228,7 @@ void iface::fill_attr(uct_iface_attr_t *attr) const
                          .align_mtu = 1,
                          .max_iov = limit.max_iov};
     }
-    attr->max_num_eps = SIZE_MAX;
+    attr->max_num_eps = max_num_eps ? max_num_eps : SIZE_MAX;
     attr->dev_num_paths = 1;
 }
 
@@ -248,7 +250,8 @@ ucs_status_t iface::flush(unsigned, uct_completion_t *completion)
     if (completion) {
         return UCS_ERR_UNSUPPORTED;
     }
-    return outstanding_ == 0 ? UCS_OK : UCS_INPROGRESS;
+    // What waits has been taken from the user, or is the user's own request.
+    return outstanding_ == 0 && !has_waiting() ? UCS_OK : UCS_INPROGRESS;
 }
 
 } // namespace uct::ofi

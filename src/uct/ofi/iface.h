@@ -12,23 +12,24 @@
 namespace uct::ofi {
 
 // An active message travels as the bytes the handler gets; its id is in the low bits of the
-// completion data that the core carries along. The bit above marks messages of the transport
-// itself.
+// completion data that the core carries along. The bits above are 0.
 constexpr uint64_t am_id_mask = UCT_AM_ID_MAX - 1;
-constexpr uint64_t control_message = UCT_AM_ID_MAX;
 
 // Set at open, read by every operation.
 struct limits {
-    size_t inject;    // largest message the core copies at once
-    size_t segment;   // largest active message; the size of every buffer
-    size_t max_short; // largest am_short and put_short
+    size_t inject;     // largest message the core copies at once
+    size_t segment;    // largest active message; the size of every buffer
+    size_t max_short;  // largest am_short and put_short
+    size_t max_header; // of am_zcopy
+    size_t on_stack;   // largest am_short that goes without a pool buffer
     size_t max_iov;
     uint64_t put_flags; // what makes the completion of a write mean that it is done at the target
     bool rma;
     bool immediate_rma; // a write is done when it was posted
 };
 
-constexpr size_t max_iov = 4; // pieces of one operation
+constexpr size_t max_iov = 4;        // pieces of one operation
+constexpr size_t short_limit = 1024; // of max_short: beyond, a pool buffer costs no more
 
 class iface : public uct::iface {
   public:
@@ -56,6 +57,8 @@ class iface : public uct::iface {
 
     ofi::md &domain;
     limits limit;
+    const unsigned tx_queue_len; // asked for; 0: the core's own
+    const unsigned max_num_eps;  // asked for; 0: the core's own
 
   protected:
     virtual ~iface();
@@ -69,7 +72,6 @@ class iface : public uct::iface {
 
     // An operation failed at the core: the transport decides what it means for the endpoint.
     virtual void on_error(op *o, ucs_status_t status) = 0;
-    virtual void on_control(uint64_t, const void *, size_t) {}
 
     fid_ptr<fid_cq> cq_;
     // Of sends alone, where queues really overrun (verbs). The core counts sends against the size
@@ -97,6 +99,7 @@ class iface : public uct::iface {
     ucs::mpool_base buffers_;
     ucs::mpool_base receives_;
     ep *failing_ = nullptr;         // nullptr again when a callback destroyed it
+    uint64_t posted_ = 0;           // operations ever
     size_t outstanding_ = 0;        // operations in flight, for the flush of the interface
     unsigned missing_receives_ = 0; // to be posted when there is room again
 };

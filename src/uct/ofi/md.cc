@@ -2,6 +2,7 @@
 // Fabric and domain of a device, memory registration, remote keys.
 #include "uct/ofi/md.h"
 
+#include "ucs/topo.h"
 #include "uct/ofi/component.h"
 #include "uct/ofi/error.h"
 #include "uct/ofi/msg_iface.h"
@@ -96,7 +97,8 @@ std::vector<uct_tl_resource_desc_t> md::tl_resources()
     snprintf(resource.tl_name, sizeof(resource.tl_name), "%s", provider.transport.c_str());
     snprintf(resource.dev_name, sizeof(resource.dev_name), "%s", dev.name.c_str());
     resource.dev_type = provider.transport == "shm" ? UCT_DEVICE_TYPE_SHM : UCT_DEVICE_TYPE_NET;
-    resource.sys_device = UCS_SYS_DEVICE_ID_UNKNOWN;
+    resource.sys_device =
+        on_node() ? UCS_SYS_DEVICE_ID_UNKNOWN : ucs::topo::device_by_name(dev.name);
     return {resource};
 }
 

@@ -20,8 +20,9 @@ struct op : fi_context2 {
     enum class kind : uint8_t { send, rma, get_bcopy, fetch, flush_mark, receive };
 
     kind what;
-    bool has_buffer; // it is a buffer_op and goes back to that pool
-    ep *owner;       // nullptr once the endpoint was destroyed
+    bool has_buffer;   // it is a buffer_op and goes back to that pool
+    ep *owner;         // nullptr once the endpoint was destroyed
+    uint64_t sequence; // of all operations of the interface
     uct_completion_t *completion;
     ucs::list_node link; // in the owner's list; not for receives
 };

@@ -80,6 +80,9 @@ rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
 void rdm_iface::open_endpoint(unsigned rx_queue_len)
 {
     info_ptr info = dup_info(domain.info.get());
+    if (tx_queue_len) {
+        info->tx_attr->size = std::min<size_t>(info->tx_attr->size, tx_queue_len);
+    }
     if (on_node_) {
         // The file behind the endpoint gets a name that tells whose it is.
         std::string name = shm_file::make_name();
@@ -162,7 +165,7 @@ ucs_status_t rdm_iface::query(uct_iface_attr_t *attr)
         attr->overhead = 80e-9;
         attr->bandwidth = {.dedicated = 10e9, .shared = 0};
         attr->latency = {.c = 200e-9, .m = 0};
-        attr->max_num_eps = 256;
+        attr->max_num_eps = std::min<size_t>(attr->max_num_eps, 256);
         attr->cap.event_flags =
             UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV | UCT_IFACE_FLAG_EVENT_FD;
     } else {
@@ -362,11 +365,21 @@ UCS_NOINLINE unsigned rdm_iface::bury_dead()
 
 void rdm_iface::on_error(op *o, ucs_status_t status)
 {
-    if (!o) {
-        // shm reports a failed copy without saying which: the peer's death is noticed by its watch.
-        return;
+    if (!o && limit.immediate_rma) {
+        // shm reports a failed copy without saying which. Copies complete in the order in which
+        // they were posted, so it is the oldest one.
+        for (auto &[id, p] : peers_) {
+            for (ep *e : p->eps) {
+                op *candidate = e->oldest_rma();
+                if (candidate && (!o || candidate->sequence < o->sequence)) {
+                    o = candidate;
+                }
+            }
+        }
     }
-    finish(o, status);
+    if (o) {
+        finish(o, status);
+    }
 }
 
 ucs_status_t rdm_iface::event_fd_get(int *fd_p)

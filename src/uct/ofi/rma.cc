@@ -28,6 +28,18 @@ ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote,
     if (!ready()) {
         return not_ready();
     }
+    if (UCS_UNLIKELY(length > owner().limit.max_short)) {
+        return above_limit("uct_ep_put_short: length", length, owner().limit.max_short);
+    }
+    if (owner().limit.immediate_rma && length <= owner().limit.on_stack) {
+        ssize_t ret = fi_inject_write(target, buffer, length, address,
+                                      remote - rkey::of(key)->offset, rkey::of(key)->key);
+        if (UCS_UNLIKELY(ret != 0)) {
+            return post_failed(ret);
+        }
+        ring();
+        return UCS_OK;
+    }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
         return no_resource();
@@ -87,6 +99,9 @@ ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
     if (!ready()) {
         return not_ready();
     }
+    if (UCS_UNLIKELY(count > owner().limit.max_iov)) {
+        return above_limit("uct_ep_put_zcopy: iovcnt", count, owner().limit.max_iov);
+    }
     iovec pieces[max_iov];
     void *descs[max_iov];
     size_t n = fill_iov(iov, count, pieces, descs);
@@ -125,6 +140,9 @@ ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t lengt
     if (!ready()) {
         return not_ready();
     }
+    if (UCS_UNLIKELY(length > owner().limit.segment)) {
+        return above_limit("uct_ep_get_bcopy: length", length, owner().limit.segment);
+    }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
         return no_resource();
@@ -155,6 +173,9 @@ ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
     }
     if (!ready()) {
         return not_ready();
+    }
+    if (UCS_UNLIKELY(count > owner().limit.max_iov)) {
+        return above_limit("uct_ep_get_zcopy: iovcnt", count, owner().limit.max_iov);
     }
     iovec pieces[max_iov];
     void *descs[max_iov];

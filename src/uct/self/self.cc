@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t segment = 8192;
 constexpr size_t max_pieces = 16;
+constexpr size_t max_header = 512;
 constexpr unsigned queue_length = 256;
 
 class iface;
@@ -212,7 +213,7 @@ ucs_status_t iface::query(uct_iface_attr_t *attr)
                     .max_zcopy = segment,
                     .opt_zcopy_align = 1,
                     .align_mtu = 1,
-                    .max_hdr = 512,
+                    .max_hdr = max_header,
                     .max_iov = max_pieces};
     attr->cap.put = {.max_short = UINT_MAX,
                      .max_bcopy = SIZE_MAX,
@@ -275,6 +276,12 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     if (!ready()) {
         return not_ready();
     }
+    if (UCS_UNLIKELY(id >= UCT_AM_ID_MAX)) {
+        return above_limit("uct_ep_am_short: id", id, UCT_AM_ID_MAX - 1);
+    }
+    if (UCS_UNLIKELY(length + sizeof(header) > segment)) {
+        return above_limit("uct_ep_am_short: length", length, segment - sizeof(header));
+    }
     message *m = home().get();
     if (!m) {
         return no_resource();
@@ -295,6 +302,9 @@ ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned)
     if (!ready()) {
         return not_ready();
     }
+    if (UCS_UNLIKELY(id >= UCT_AM_ID_MAX)) {
+        return above_limit("uct_ep_am_bcopy: id", id, UCT_AM_ID_MAX - 1);
+    }
     message *m = home().get();
     if (!m) {
         return no_resource();
@@ -309,6 +319,19 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
 {
     if (!ready()) {
         return not_ready();
+    }
+    if (UCS_UNLIKELY(id >= UCT_AM_ID_MAX)) {
+        return above_limit("uct_ep_am_zcopy: id", id, UCT_AM_ID_MAX - 1);
+    }
+    if (UCS_UNLIKELY(count > max_pieces)) {
+        return above_limit("uct_ep_am_zcopy: iovcnt", count, max_pieces);
+    }
+    if (UCS_UNLIKELY(header_length > max_header)) {
+        return above_limit("uct_ep_am_zcopy: header_length", header_length, max_header);
+    }
+    if (UCS_UNLIKELY(header_length + iov_length(iov, count) > segment)) {
+        return above_limit("uct_ep_am_zcopy: length", header_length + iov_length(iov, count),
+                           segment);
     }
     message *m = home().get();
     if (!m) {
