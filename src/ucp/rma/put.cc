@@ -104,7 +104,7 @@ ucs_status_t start_progress(ucp_request *req) noexcept
     size_t length = req->dt.length();
     if (char *to = direct_address(rkey, req->rma.address, length)) {
         req->dt.pack(to, length);
-        ++ep->rma_acked; // counted when it was posted
+        not_emulated(ep);
         complete(req, UCS_OK);
         return UCS_OK;
     }
@@ -117,7 +117,7 @@ ucs_status_t start_progress(ucp_request *req) noexcept
         comp_begin(req, comp_done);
         req->progress = native_progress;
         req->abort = comp_abort;
-        ++ep->rma_acked;
+        not_emulated(ep);
     } else if (req->dt.is_contig() && length >= ep->limits.zcopy_thresh &&
                ep->limits.max_hdr >= sizeof(wire::put_hdr) &&
                request_reg(req, ep->am_lane().md_index, req->dt.contig_ptr(), length, &memh) ==
