@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <dirent.h>
+#include <sstream>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -769,115 +770,168 @@ TEST_P(uct_cm_test, garbage_on_the_port)
 }
 
 // ---- Deaths
+//
+// The one that dies is another run of this program: a child that is only forked would share the
+// verbs devices of its parent.
+
+constexpr const char *child_variable = "UCXLIKE_CM_CHILD";
+
+struct child_job {
+    std::string component;
+    bool server;
+    bool keep;     // server: does not answer
+    size_t length; // client: of the private data
+    uint16_t port; // client: where to
+    int pipe;      // server: where to say its port
+
+    std::string text() const
+    {
+        return component + " " + std::to_string(server) + " " + std::to_string(keep) + " " +
+               std::to_string(length) + " " + std::to_string(port) + " " + std::to_string(pipe);
+    }
+    static child_job parse(const char *text)
+    {
+        child_job job{};
+        std::istringstream(text) >> job.component >> job.server >> job.keep >> job.length >>
+            job.port >> job.pipe;
+        return job;
+    }
+};
+
+TEST(uct_cm_child, run)
+{
+    const char *text = getenv(child_variable);
+    if (!text) {
+        GTEST_SKIP() << "the other process of uct_cm_kill_test";
+    }
+    child_job job = child_job::parse(text);
+    sockaddr_storage address = test_address(job.component);
+    entity own(job.component);
+    if (job.server) {
+        acceptor listening(own, address,
+                           job.keep ? acceptor::policy::keep : acceptor::policy::accept_at_once);
+        uint16_t port = port_of(listening.address());
+        ASSERT_EQ(static_cast<ssize_t>(sizeof(port)), write(job.pipe, &port, sizeof(port)));
+        pause();
+    } else {
+        peer c(own);
+        c.private_data = std::string(job.length, 'x');
+        set_port(address, job.port);
+        c.connect(address);
+        pause();
+    }
+}
 
 class uct_cm_kill_test : public uct_cm_test {
   protected:
-    // The child has no thread of the parent's, so it is forked before anything is opened.
-    template <class F>
-    pid_t fork_child(F &&f)
+    void TearDown() override { kill_child(); }
+
+    void start(const child_job &job)
     {
-        pid_t pid = fork();
-        if (pid == 0) {
-            f();
-            _exit(0);
+        std::string variable = std::string(child_variable) + "=" + job.text();
+        char program[] = "uct_cm_test";
+        char filter[] = "--gtest_filter=uct_cm_child.run";
+        char *arguments[] = {program, filter, nullptr};
+        std::vector<char *> variables;
+        for (char **v = environ; *v; ++v) {
+            variables.push_back(*v);
         }
-        return pid;
+        variables.push_back(variable.data());
+        variables.push_back(nullptr);
+        child_ = fork();
+        if (child_ == 0) {
+            dup2(2, 1); // its report is not ours
+            execve("/proc/self/exe", arguments, variables.data());
+            _exit(127);
+        }
     }
 
-    void kill_child(pid_t pid)
+    sockaddr_storage start_server(bool keep)
     {
-        kill(pid, SIGKILL);
-        waitpid(pid, nullptr, 0);
-    }
-
-    static void tell(int fd, uint16_t port)
-    {
-        [[maybe_unused]] ssize_t ret = write(fd, &port, sizeof(port));
-    }
-
-    static uint16_t hear(int fd)
-    {
+        int pipes[2];
+        EXPECT_EQ(0, pipe(pipes));
+        start({GetParam(), true, keep, 0, 0, pipes[1]});
+        close(pipes[1]);
         uint16_t port = 0;
-        [[maybe_unused]] ssize_t ret = read(fd, &port, sizeof(port));
-        return port;
+        EXPECT_EQ(static_cast<ssize_t>(sizeof(port)), read(pipes[0], &port, sizeof(port)));
+        close(pipes[0]);
+        sockaddr_storage to = address_;
+        set_port(to, port);
+        return to;
     }
+
+    void kill_child()
+    {
+        if (child_ > 0) {
+            kill(child_, SIGKILL);
+            waitpid(child_, nullptr, 0);
+            child_ = -1;
+        }
+    }
+
+    pid_t child_ = -1;
 };
 
 TEST_P(uct_cm_kill_test, killed_server)
 {
-    for (acceptor::policy policy : {acceptor::policy::accept_at_once, acceptor::policy::keep}) {
-        for (size_t length : {20, 3000}) {
-            int pipes[2];
-            ASSERT_EQ(0, pipe(pipes));
-            pid_t pid = fork_child([&] {
-                make_pair();
-                listen(policy);
-                tell(pipes[1], port_of(acceptor_->address()));
-                pause();
-            });
-            sockaddr_storage to = address_;
-            set_port(to, hear(pipes[0]));
-            client_ = std::make_unique<entity>(GetParam());
-            peer c(*client_);
-            c.private_data = std::string(length, 'x');
-            ASSERT_EQ(UCS_OK, c.connect(to));
-            if (policy == acceptor::policy::keep) {
-                usleep(100000);
-                kill_child(pid);
-                ASSERT_TRUE(wait([&] { return c.answered == 1; }, 2));
-                EXPECT_TRUE(no_server(c.status));
-                EXPECT_EQ(0, c.disconnected);
-            } else {
-                ASSERT_TRUE(wait([&] { return c.answered == 1; }));
-                kill_child(pid);
-                ASSERT_TRUE(wait([&] { return c.disconnected == 1; }, 2));
-            }
-            close(pipes[0]);
-            close(pipes[1]);
-            c.destroy();
-            client_.reset();
-        }
+    for (size_t length : {20, 3000}) {
+        sockaddr_storage to = start_server(false);
+        client_ = std::make_unique<entity>(GetParam());
+        peer c(*client_);
+        c.private_data = std::string(length, 'x');
+        ASSERT_EQ(UCS_OK, c.connect(to));
+        ASSERT_TRUE(wait([&] { return c.answered == 1; }));
+        ASSERT_EQ(UCS_OK, c.status);
+        kill_child();
+        EXPECT_TRUE(wait([&] { return c.disconnected == 1; }, 2));
+    }
+}
+
+TEST_P(uct_cm_kill_test, killed_server_that_had_not_answered)
+{
+    for (size_t length : {20, 3000}) {
+        sockaddr_storage to = start_server(true);
+        client_ = std::make_unique<entity>(GetParam());
+        peer c(*client_);
+        c.private_data = std::string(length, 'x');
+        ASSERT_EQ(UCS_OK, c.connect(to));
+        usleep(200000);
+        kill_child();
+        ASSERT_TRUE(wait([&] { return c.answered == 1; }, 2));
+        EXPECT_TRUE(no_server(c.status)) << ucs_status_string(c.status);
+        EXPECT_EQ(0, c.disconnected);
     }
 }
 
 TEST_P(uct_cm_kill_test, killed_client)
 {
-    for (acceptor::policy policy : {acceptor::policy::accept_at_once, acceptor::policy::keep}) {
-        for (size_t length : {20, 3000}) {
-            int pipes[2];
-            ASSERT_EQ(0, pipe(pipes));
-            pid_t pid = fork_child([&] {
-                client_ = std::make_unique<entity>(GetParam());
-                peer c(*client_);
-                c.private_data = std::string(length, 'x');
-                sockaddr_storage to = address_;
-                set_port(to, hear(pipes[0]));
-                c.connect(to);
-                pause();
-            });
-            server_ = std::make_unique<entity>(GetParam());
-            listen(policy);
-            tell(pipes[1], port_of(acceptor_->address()));
-            if (policy == acceptor::policy::keep) {
-                ASSERT_TRUE(wait([&] { return acceptor_->kept() == 1; }));
-                kill_child(pid);
-                ucs_status_t status = acceptor_->accept_kept();
-                if (status == UCS_OK) {
-                    ASSERT_TRUE(wait([&] { return accepted().notified == 1; }, 2));
-                    EXPECT_TRUE(no_server(accepted().status));
-                } else {
-                    EXPECT_TRUE(no_server(status));
-                }
-            } else {
-                ASSERT_TRUE(wait([&] { return accepted().notified == 1; }));
-                kill_child(pid);
-                ASSERT_TRUE(wait([&] { return accepted().disconnected == 1; }, 2));
-            }
-            close(pipes[0]);
-            close(pipes[1]);
-            acceptor_.reset();
-            server_.reset();
+    for (size_t length : {20, 3000}) {
+        server_ = std::make_unique<entity>(GetParam());
+        listen();
+        start({GetParam(), false, false, length, port_of(acceptor_->address()), 0});
+        ASSERT_TRUE(wait([&] { return acceptor_->accepted_count() == 1; }));
+        ASSERT_TRUE(wait([&] { return accepted().notified == 1; }));
+        kill_child();
+        EXPECT_TRUE(wait([&] { return accepted().disconnected == 1; }, 2));
+        acceptor_.reset();
+    }
+}
+
+TEST_P(uct_cm_kill_test, killed_client_before_the_answer)
+{
+    for (size_t length : {20, 3000}) {
+        server_ = std::make_unique<entity>(GetParam());
+        listen(acceptor::policy::keep);
+        start({GetParam(), false, false, length, port_of(acceptor_->address()), 0});
+        ASSERT_TRUE(wait([&] { return acceptor_->kept() == 1; }));
+        kill_child();
+        ucs_status_t status = acceptor_->accept_kept();
+        if (status == UCS_OK) {
+            ASSERT_TRUE(wait([&] { return accepted().notified == 1; }, 2));
+            status = accepted().status;
         }
+        EXPECT_TRUE(no_server(status)) << ucs_status_string(status);
+        acceptor_.reset();
     }
 }
 

@@ -455,7 +455,8 @@ bool cm_engine::poll_eq()
         return false;
     }
     auto *entry = reinterpret_cast<fi_eq_cm_entry *>(event_buffer_.data());
-    handle_event(event, entry, static_cast<size_t>(ret) - sizeof(*entry));
+    // Out of memory: this event is lost, the thread goes on.
+    ucs::guard([&] { handle_event(event, entry, static_cast<size_t>(ret) - sizeof(*entry)); });
     return true;
 }
 
@@ -533,7 +534,7 @@ void cm_engine::complete(cm_op *op, size_t length, int error)
     if (!op->owner) {
         op->device->put_op(op);
     } else if (op->receive) {
-        op->owner->on_received(op, length, error);
+        ucs::guard([&] { op->owner->on_received(op, length, error); });
     } else {
         op->owner->on_sent(op, error);
     }
