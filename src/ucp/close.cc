@@ -66,10 +66,12 @@ void data_flushed(void *, ucs_status_t status, void *user_data)
     ep_flush_start(ep, req);
 }
 
-// Unconnected and nothing to send: no need to wait for anybody.
+// Unconnected and nothing to send: no need to wait for anybody. A server waits for the client's
+// confirmation, which is under way or fails.
 bool nothing_to_flush(const ucp_ep *ep)
 {
-    return ep->state == ep_state::connecting && ep->pending.empty();
+    return ep->state == ep_state::connecting && ep->pending.empty() &&
+           ep->origin != ep_origin::server;
 }
 
 void flush_close(ucp_ep *ep) noexcept

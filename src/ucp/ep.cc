@@ -82,6 +82,16 @@ namespace {
 
 ucs_status_t on_lane_room(uct_pending_req_t *req);
 
+// A server knows the client's id from the start, but the client is not ready, and the connection
+// not to be closed, before it has confirmed.
+bool may_send(const ucp_ep *ep)
+{
+    bool by_cm = ep->origin == ep_origin::client || ep->origin == ep_origin::server;
+    return ep->state == ep_state::connected ||
+           (ep->state == ep_state::closing &&
+            (by_cm ? ep->control->cm_established : ep->remote_id != 0));
+}
+
 // What waits, as far as the lanes take it. UCS_ERR_NO_RESOURCE: lane *full has no room.
 ucs_status_t send_waiting(ucp_ep *ep, uint8_t *full)
 {
@@ -98,9 +108,7 @@ ucs_status_t send_waiting(ucp_ep *ep, uint8_t *full)
                 return status;
             }
         }
-        bool open = ep->state == ep_state::connected ||
-                    (ep->state == ep_state::closing && ep->remote_id != 0);
-        if (!open || ep->pending.empty()) {
+        if (!may_send(ep) || ep->pending.empty()) {
             break;
         }
         ucp_request *req = ep->pending.pop_front();

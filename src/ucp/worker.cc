@@ -342,6 +342,9 @@ unsigned ucp_worker::progress_slow(unsigned transport_count) noexcept
     return count;
 }
 
+// Transports that are quiet are not polled in every round.
+static constexpr unsigned GRACE_ROUNDS = 64;
+
 unsigned ucp_worker::progress_grace(unsigned transport_count) noexcept
 {
     // A peer that disconnected may have sent data and its close notice before; those come over
@@ -356,7 +359,7 @@ unsigned ucp_worker::progress_grace(unsigned transport_count) noexcept
             continue;
         }
         ep->control->grace_rounds = transport_count ? 0 : ep->control->grace_rounds + 1;
-        if (ep->control->grace_rounds >= 2 && now >= ep->control->grace_until_ns) {
+        if (ep->control->grace_rounds >= GRACE_ROUNDS && now >= ep->control->grace_until_ns) {
             ep->set_failed(UCS_ERR_CONNECTION_RESET);
             ++count;
         } else {
