@@ -21,7 +21,8 @@ domain::domain(fabric *f, const fi_info &info, void *context)
     ops = &ops_;
     mr = &mr_ops_;
     if (const fi_domain_attr *a = info.domain_attr) {
-        locked_ = a->threading != FI_THREAD_DOMAIN;
+        auto_ = a->data_progress == FI_PROGRESS_AUTO || a->control_progress == FI_PROGRESS_AUTO;
+        locked_ = a->threading != FI_THREAD_DOMAIN || auto_;
         av_type_ = a->av_type;
         mr_mode_ = a->mr_mode == FI_MR_BASIC ? FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY
                    : a->mr_mode == FI_MR_SCALABLE ? 0

@@ -31,6 +31,7 @@ struct domain final : fid_domain {
     void add_ref() { ++refs_; }
     void drop_ref() { --refs_; }
     bool locked() const { return locked_; }
+    bool auto_progress() const { return auto_; }
     uint32_t api_version() const { return fab->api_version; }
     uint32_t addr_format() const { return addr_format_; }
     fi_av_type av_type() const { return av_type_; }
@@ -53,6 +54,7 @@ struct domain final : fid_domain {
 
     std::atomic<int> refs_{0};
     bool locked_;
+    bool auto_ = false; // a thread progresses the engines
     uint32_t addr_format_;
     fi_av_type av_type_;
     int mr_mode_;

@@ -12,7 +12,8 @@
 
 #include "ucs/sys.h"
 
-#include <ctime>
+#include <poll.h>
+#include <unistd.h>
 
 namespace ucxlike {
 
@@ -49,6 +50,7 @@ engine::engine(ucp_context_h context, bool locked) : lock(locked), tx_ops(64), r
 
 engine::~engine()
 {
+    stop_thread();
     std::vector<link *> open;
     for (auto &[ep, l] : links_)
         open.push_back(l);
@@ -61,6 +63,35 @@ engine::~engine()
     ucp_worker_destroy(worker);
     for (auto &[ep, l] : links_)
         delete l;
+}
+
+void engine::start_thread()
+{
+    ucs::opt_guard g(lock);
+    if (thread_.joinable())
+        return;
+    if (efd_ < 0)
+        throw failure{FI_ENOSYS};
+    thread_ = std::thread([this] {
+        while (!stop_) {
+            progress();
+            if (!arm())
+                continue;
+            pollfd p = {.fd = efd_, .events = POLLIN, .revents = 0};
+            poll(&p, 1, 1000);
+            // An application that polls as well is faster: leave it the first move.
+            usleep(20);
+        }
+    });
+}
+
+void engine::stop_thread()
+{
+    if (!thread_.joinable())
+        return;
+    stop_ = true;
+    wake();
+    thread_.join();
 }
 
 bool engine::arm()

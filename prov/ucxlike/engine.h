@@ -12,6 +12,8 @@
 
 #include "ucs/mpool.h"
 
+#include <atomic>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -136,6 +138,10 @@ class engine {
     template <class F>
     bool progress_until(F &&done, int milliseconds);
 
+    // FI_PROGRESS_AUTO: a thread progresses too. The engine must be a locked one.
+    void start_thread(); // throws failure
+    void stop_thread();
+
     // True: nothing is pending and efd will become readable when something is.
     bool arm();
     int efd() const { return efd_; }
@@ -194,6 +200,8 @@ class engine {
                                size_t length, const ucp_am_recv_param_t *param);
 
     int efd_ = -1;
+    std::thread thread_;
+    std::atomic<bool> stop_{false};
     size_t closing_ = 0;
     failed_list failed_;
     std::unordered_map<ucp_ep_h, link *> links_;

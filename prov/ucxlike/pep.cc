@@ -20,6 +20,8 @@ pep::pep(fabric *fab, const fi_info &info, void *context)
     fid.ops = &fid_ops_;
     ops = &ep_ops_;
     cm = &cm_ops_;
+    if (info.domain_attr && info.domain_attr->control_progress == FI_PROGRESS_AUTO)
+        eng_->start_thread();
     fabric_->add_ref();
 }
 

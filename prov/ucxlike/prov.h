@@ -34,7 +34,7 @@ extern fi_provider provider;
 // The limits that fi_getinfo reports.
 namespace limit {
 constexpr size_t inject = 1024;
-constexpr size_t iov = 8;
+constexpr size_t iov = 4;
 constexpr size_t cm_data = 1024;
 constexpr size_t tx_size = 1024;
 constexpr size_t rx_size = 1024;

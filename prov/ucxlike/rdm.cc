@@ -65,6 +65,7 @@ rdm_endpoint::rdm_endpoint(domain *d, const fi_info &info, void *context)
 
 rdm_endpoint::~rdm_endpoint()
 {
+    eng->stop_thread();
     detach_queues();
     eng->identifier = nullptr;
     if (listener_)
@@ -127,6 +128,8 @@ int rdm_endpoint::enable()
     name_ = at;
     own_rx_ = std::make_unique<rx_queue>(eng, 10);
     rx = own_rx_.get();
+    if (dom->auto_progress())
+        eng->start_thread();
     return 0;
 }
 
