@@ -64,6 +64,7 @@ TEST_P(prov_cm_test, carries_data_of_connect_accept_and_reject)
             s.expect_event(FI_SHUTDOWN);
             REQUIRE(s.no_event(20));
             s.close_active();
+            p.barrier(); // the next request of the client comes after this
         }
     };
     auto client = [&](partner &p) {
@@ -99,6 +100,7 @@ TEST_P(prov_cm_test, carries_data_of_connect_accept_and_reject)
             s.expect_event(FI_SHUTDOWN);
             REQUIRE(s.no_event(20));
             s.close_active();
+            p.barrier();
         }
     };
     run(server, client);

@@ -348,6 +348,10 @@ ssize_t rx_queue::post(endpoint *ep, const recv_call &c, size_t)
     if (UCS_UNLIKELY(!r))
         return -FI_EAGAIN;
     if (UCS_LIKELY(msgs_.empty())) {
+        if (UCS_UNLIKELY(ended_)) {
+            fail(r, ended_);
+            return 0;
+        }
         recvs_.push_back(r);
         return 0;
     }
@@ -391,6 +395,8 @@ ssize_t rx_queue::post_tagged(endpoint *ep, const recv_call &c)
     r->flags |= FI_TAGGED;
     if (auto *u = static_cast<msg_in *>(tagged_.match_msg(r->what)))
         take(r, u);
+    else if (UCS_UNLIKELY(ended_))
+        fail(r, ended_);
     else
         tagged_.add_recv(r, r->what);
     return 0;
@@ -477,6 +483,7 @@ bool rx_queue::cancel(void *context)
 
 void rx_queue::flush(int error)
 {
+    ended_ = error;
     while (rx_op *r = recvs_.pop_front())
         fail(r, error);
     while (auto *r = static_cast<rx_op *>(tagged_.any_recv())) {

@@ -28,7 +28,8 @@ class rx_queue {
     // FI_PEEK, FI_CLAIM and FI_DISCARD of tagged receives.
     ssize_t peek(endpoint *ep, const recv_call &c);
     bool cancel(void *context);
-    // Completes every posted receive with an error.
+    // Completes every posted receive with an error, and from now on every one that finds no
+    // message.
     void flush(int error);
     // Forgets messages of a conn that goes away.
     void purge(conn *from);
@@ -59,6 +60,7 @@ class rx_queue {
     void fail(rx_op *r, int error);
 
     engine *eng_;
+    int ended_ = 0;
     recv_list recvs_;
     recv_list active_;
     msg_list msgs_;
