@@ -256,7 +256,7 @@ void msg_conn::release()
 msg_endpoint::msg_endpoint(domain *d, const fi_info &info, void *context)
     : endpoint(d, info, context, false), conn_(nullptr),
       name_(address::from(info.src_addr, info.src_addrlen)),
-      dest_(address::from(info.dest_addr, info.dest_addrlen)), addr_format_(info.addr_format)
+      dest_(address::from(info.dest_addr, info.dest_addrlen))
 {
     cm = &cm_ops_;
     eng = d->fab->cm_engine();

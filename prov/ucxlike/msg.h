@@ -93,7 +93,6 @@ class msg_endpoint final : public endpoint {
     msg_conn *conn_;
     address name_;
     address dest_;
-    uint32_t addr_format_;
 };
 
 } // namespace ucxlike
