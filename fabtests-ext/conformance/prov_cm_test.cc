@@ -62,7 +62,8 @@ TEST_P(prov_cm_test, carries_data_of_connect_accept_and_reject)
             REQUIRE_EQ(fi_getpeer(s.ep, &name, &length), 0);
             REQUIRE(name.sin_port != 0);
             s.expect_event(FI_SHUTDOWN);
-            REQUIRE(s.no_event(20));
+            REQUIRE(s.no_event(20)); // the client waits with its next request
+            p.tell(1);
             s.close_active();
             p.barrier(); // the next request of the client comes after this
         }
@@ -99,6 +100,7 @@ TEST_P(prov_cm_test, carries_data_of_connect_accept_and_reject)
             REQUIRE_EQ(fi_shutdown(s.ep, 0), 0);
             s.expect_event(FI_SHUTDOWN);
             REQUIRE(s.no_event(20));
+            p.hear();
             s.close_active();
             p.barrier();
         }

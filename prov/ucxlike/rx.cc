@@ -348,11 +348,10 @@ ssize_t rx_queue::post(endpoint *ep, const recv_call &c, size_t)
     if (UCS_UNLIKELY(!r))
         return -FI_EAGAIN;
     if (UCS_LIKELY(msgs_.empty())) {
-        if (UCS_UNLIKELY(ended_)) {
-            fail(r, ended_);
-            return 0;
-        }
-        recvs_.push_back(r);
+        if (UCS_UNLIKELY(closed_ != 0))
+            fail(r, closed_);
+        else
+            recvs_.push_back(r);
         return 0;
     }
     if (c.flags & FI_MULTI_RECV) {
@@ -362,7 +361,7 @@ ssize_t rx_queue::post(endpoint *ep, const recv_call &c, size_t)
                 continue;
             if (r->used && u->length > r->total - r->used) {
                 retire(r);
-                break;
+                return 0;
             }
             bool last = false;
             rx_op *part = slice(r, u->length);
@@ -372,7 +371,11 @@ ssize_t rx_queue::post(endpoint *ep, const recv_call &c, size_t)
             u->node.unlink();
             take(part, u);
             if (last)
-                break;
+                return 0;
+        }
+        if (closed_ && r->node.linked()) {
+            r->node.unlink();
+            fail(r, closed_);
         }
         return 0;
     }
@@ -383,7 +386,10 @@ ssize_t rx_queue::post(endpoint *ep, const recv_call &c, size_t)
             return 0;
         }
     }
-    recvs_.push_back(r);
+    if (closed_)
+        fail(r, closed_);
+    else
+        recvs_.push_back(r);
     return 0;
 }
 
@@ -395,8 +401,8 @@ ssize_t rx_queue::post_tagged(endpoint *ep, const recv_call &c)
     r->flags |= FI_TAGGED;
     if (auto *u = static_cast<msg_in *>(tagged_.match_msg(r->what)))
         take(r, u);
-    else if (UCS_UNLIKELY(ended_))
-        fail(r, ended_);
+    else if (UCS_UNLIKELY(closed_ != 0))
+        fail(r, closed_);
     else
         tagged_.add_recv(r, r->what);
     return 0;
@@ -483,7 +489,7 @@ bool rx_queue::cancel(void *context)
 
 void rx_queue::flush(int error)
 {
-    ended_ = error;
+    closed_ = error;
     while (rx_op *r = recvs_.pop_front())
         fail(r, error);
     while (auto *r = static_cast<rx_op *>(tagged_.any_recv())) {

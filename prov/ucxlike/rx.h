@@ -28,8 +28,8 @@ class rx_queue {
     // FI_PEEK, FI_CLAIM and FI_DISCARD of tagged receives.
     ssize_t peek(endpoint *ep, const recv_call &c);
     bool cancel(void *context);
-    // Completes every posted receive with an error, and from now on every one that finds no
-    // message.
+    // No message comes any more: every posted receive completes with this error, and so does each
+    // that is posted later and finds no message.
     void flush(int error);
     // Forgets messages of a conn that goes away.
     void purge(conn *from);
@@ -60,7 +60,7 @@ class rx_queue {
     void fail(rx_op *r, int error);
 
     engine *eng_;
-    int ended_ = 0;
+    int closed_ = 0;
     recv_list recvs_;
     recv_list active_;
     msg_list msgs_;
