@@ -94,19 +94,38 @@ void endpoint::attach_queues()
     for_each_queue([this](auto *q) { q->add_engine(eng); });
 }
 
-void endpoint::detach_queues()
+endpoint::queues endpoint::take_queues()
 {
-    for_each_queue([this](auto *q) {
-        if (enabled)
-            q->remove_engine(eng);
-        q->detach();
-    });
+    queues taken = {
+        enabled ? eng : nullptr,
+        tx_cq,
+        rx_cq,
+        events,
+        {send_cntr, recv_cntr, read_cntr, write_cntr, remote_read_cntr, remote_write_cntr},
+        shared_rx_};
     tx_cq = rx_cq = nullptr;
     events = nullptr;
     send_cntr = recv_cntr = read_cntr = write_cntr = remote_read_cntr = remote_write_cntr = nullptr;
-    if (shared_rx_)
-        shared_rx_->detach();
     shared_rx_ = nullptr;
+    return taken;
+}
+
+void endpoint::queues::let_go()
+{
+    auto detach = [this](auto *q) {
+        if (!q)
+            return;
+        if (eng)
+            q->remove_engine(eng);
+        q->detach();
+    };
+    detach(tx);
+    detach(rx);
+    detach(events);
+    for (cntr *c : counters)
+        detach(c);
+    if (shared)
+        shared->detach();
 }
 
 // Operations that wait for the peer's word will not get it any more.

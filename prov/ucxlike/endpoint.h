@@ -89,7 +89,20 @@ class endpoint : public fid_ep {
     virtual void detach() {} // before the object goes
 
     void attach_queues();
-    void detach_queues();
+
+    // What the endpoint was bound to. Taken under the engine's lock where others progress the
+    // engine, let go of without it: reading a queue takes the queue's lock and then the engines'.
+    struct queues {
+        engine *eng; // nullptr: the endpoint was never enabled
+        cq *tx;
+        cq *rx;
+        eq *events;
+        cntr *counters[6];
+        srx *shared;
+
+        void let_go();
+    };
+    queues take_queues();
 
     std::vector<conn *> routes_;
     conn *single_ = nullptr;

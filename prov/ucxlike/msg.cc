@@ -285,17 +285,20 @@ msg_endpoint::msg_endpoint(domain *d, const fi_info &info, void *context)
 
 msg_endpoint::~msg_endpoint()
 {
-    ucs::opt_guard g(eng->lock);
-    eq *q = events;
-    detach_queues();
-    if (q)
-        q->purge(&fid);
-    while (tx_op *op = outstanding.pop_front())
-        op->owner = nullptr;
-    if (rx)
-        rx->purge(conn_);
-    own_rx_.reset();
-    conn_->release();
+    queues bound;
+    {
+        ucs::opt_guard g(eng->lock);
+        bound = take_queues();
+        if (bound.events)
+            bound.events->purge(&fid);
+        while (tx_op *op = outstanding.pop_front())
+            op->owner = nullptr;
+        if (rx)
+            rx->purge(conn_);
+        own_rx_.reset();
+        conn_->release();
+    }
+    bound.let_go();
 }
 
 void msg_endpoint::detach()

@@ -38,12 +38,13 @@ pep::~pep()
             c->reject(nullptr, 0);
             c->release();
         }
-        if (events_) {
+        if (events_)
             events_->purge(&fid);
-            if (listener_)
-                events_->remove_engine(eng_);
-            events_->detach();
-        }
+    }
+    if (events_) {
+        if (listener_)
+            events_->remove_engine(eng_);
+        events_->detach();
     }
     if (holder_ >= 0)
         ::close(holder_);
@@ -151,10 +152,13 @@ int pep::listen(fid_pep *f)
         if (at.empty())
             at.in4.sin_family = AF_INET; // any address, any port
         self->hand_over();
-        ucs::opt_guard g(self->eng_->lock);
-        address actual;
-        self->listener_ = self->eng_->listen(at, self, &actual);
-        self->name_ = actual;
+        {
+            ucs::opt_guard g(self->eng_->lock);
+            address actual;
+            self->listener_ = self->eng_->listen(at, self, &actual);
+            self->name_ = actual;
+        }
+        // Without the engine's lock: a queue's comes first.
         self->events_->add_engine(self->eng_);
         return 0;
     });

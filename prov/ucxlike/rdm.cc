@@ -66,7 +66,7 @@ rdm_endpoint::rdm_endpoint(domain *d, const fi_info &info, void *context)
 rdm_endpoint::~rdm_endpoint()
 {
     eng->stop_thread();
-    detach_queues();
+    take_queues().let_go();
     eng->identifier = nullptr;
     if (listener_)
         ucp_listener_destroy(listener_);
