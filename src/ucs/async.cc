@@ -108,9 +108,6 @@ class reactor {
         if (running_) {
             return;
         }
-        if (thread_.joinable()) {
-            thread_.detach(); // ended by its own last callback
-        }
         auto fds = std::make_shared<descriptors>();
         if (fds->epoll < 0 || fds->wake < 0) {
             throw error(UCS_ERR_IO_ERROR, "cannot create the async thread's epoll set: %s",
@@ -139,7 +136,8 @@ class reactor {
         uint64_t one = 1;
         [[maybe_unused]] ssize_t n = write(fds_->wake, &one, sizeof(one));
         if (on_thread()) {
-            return; // it sees the wake-up after this callback
+            thread_.detach(); // it sees the wake-up after this callback
+            return;
         }
         std::thread ending = std::move(thread_);
         lock.unlock();
