@@ -84,7 +84,11 @@ void shm_lock::repair()
         nanosleep(&sample_interval, nullptr);
     }
     ucs_warn("a killed process has left a shared-memory lock behind: releasing it");
-    pthread_spin_unlock(lock_);
+    // Not pthread_spin_unlock(), which is for the holder; a new lock has the value of a free one.
+    pthread_spinlock_t free_lock;
+    pthread_spin_init(&free_lock, PTHREAD_PROCESS_SHARED);
+    __atomic_store_n(lock_, free_lock, __ATOMIC_RELEASE);
+    pthread_spin_destroy(&free_lock);
 }
 
 } // namespace uct::ofi
