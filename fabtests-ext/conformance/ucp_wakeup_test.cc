@@ -129,7 +129,8 @@ TEST(ucp_wakeup_one, b150_external_epoll_set)
     EXPECT_EQ(UCS_OK, ucp_worker_signal(worker));
     epoll_event event = {};
     ASSERT_EQ(1, epoll_wait(epoll_fd, &event, 1, 1000));
-    EXPECT_EQ(static_cast<void *>(&params), event.data.ptr);
+    void *user_data = event.data.ptr; // epoll_event is packed: no reference to it
+    EXPECT_EQ(static_cast<void *>(&params), user_data);
     ucp_worker_destroy(worker);
     close(epoll_fd);
 }
