@@ -122,6 +122,46 @@ TEST(async_watch, timer_repeats)
     EXPECT_GE(ticks, 3);
 }
 
+TEST(async_watch, paused_watch_is_silent_until_resumed)
+{
+    event_counter paused, other;
+    auto watch = ucs::async_watch::fd(paused.fd, EPOLLIN, event_counter::count, &paused);
+    auto witness = ucs::async_watch::fd(other.fd, EPOLLIN, event_counter::count, &other);
+    watch.set_events(0);
+    paused.signal();
+    other.signal();
+    other.calls.wait(0);
+    other.signal();
+    other.calls.wait(1); // the thread looked again since
+    EXPECT_EQ(paused.calls, 0);
+    watch.set_events(EPOLLIN);
+    paused.calls.wait(0);
+    EXPECT_EQ(paused.calls, 1);
+}
+
+TEST(async_watch, timer_starts_and_stops)
+{
+    struct ticker {
+        std::atomic<int> ticks{0};
+        static void tick(void *arg, uint32_t)
+        {
+            auto &t = static_cast<ticker *>(arg)->ticks;
+            ++t;
+            t.notify_all();
+        }
+    } t;
+    auto watch = ucs::async_watch::timer(0, ticker::tick, &t);
+    usleep(20000);
+    EXPECT_EQ(t.ticks, 0);
+    watch.set_interval(1000000);
+    t.ticks.wait(0);
+    watch.set_interval(0);
+    usleep(20000); // one that had begun
+    int seen = t.ticks;
+    usleep(20000);
+    EXPECT_EQ(t.ticks, seen);
+}
+
 TEST(async_watch, fd_that_cannot_be_watched_throws)
 {
     EXPECT_THROW(ucs::async_watch::fd(-1, EPOLLIN, event_counter::count, nullptr), ucs::error);

@@ -7,6 +7,8 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
+#include <unistd.h>
 
 namespace {
 
@@ -77,6 +79,75 @@ TEST_F(config, callers_prefix_wins_over_plain_name)
     EXPECT_EQ(s_.count, 9u);
     fill(sample_table, &s_, nullptr);
     EXPECT_EQ(s_.count, 7u);
+}
+
+TEST_F(config, second_name_wins_over_the_first_of_its_kind)
+{
+    table both = sample_table;
+    both.alias = "UCT_";
+    setenv("UCX_SAMPLE_NUMBER", "1");
+    fill(both, &s_, "MPI");
+    EXPECT_EQ(1, s_.number);
+    setenv("UCT_SAMPLE_NUMBER", "2");
+    fill(both, &s_, "MPI");
+    EXPECT_EQ(2, s_.number);
+    setenv("MPI_UCX_SAMPLE_NUMBER", "3");
+    fill(both, &s_, "MPI");
+    EXPECT_EQ(3, s_.number);
+    setenv("UCT_MPI_SAMPLE_NUMBER", "4");
+    fill(both, &s_, "MPI");
+    EXPECT_EQ(4, s_.number);
+    fill(both, &s_, nullptr);
+    EXPECT_EQ(2, s_.number);
+    fill(sample_table, &s_, nullptr); // has no second name
+    EXPECT_EQ(1, s_.number);
+}
+
+TEST_F(config, callers_file_wins_over_defaults_and_loses_to_the_environment)
+{
+    char path[] = "/tmp/ucs_config_test.XXXXXX";
+    int fd = mkstemp(path);
+    ASSERT_GE(fd, 0);
+    close(fd);
+    std::ofstream(path) << "# a comment\n[section]\n UCX_SAMPLE_NUMBER = 5 \nUCX_SAMPLE_COUNT=6\n";
+    setenv("UCX_SAMPLE_COUNT", "7");
+    fill(sample_table, &s_, nullptr, path);
+    EXPECT_EQ(5, s_.number);
+    EXPECT_EQ(7u, s_.count);
+    fill(sample_table, &s_, nullptr);
+    EXPECT_EQ(-3, s_.number);
+    std::ofstream(path) << "UCX_SAMPLE_NUMBER=many\n";
+    EXPECT_THROW(fill(sample_table, &s_, nullptr, path), ucs::error);
+    unlink(path);
+    fill(sample_table, &s_, nullptr, path); // gone: ignored
+    EXPECT_EQ(-3, s_.number);
+}
+
+TEST_F(config, section_counts_where_its_conditions_hold)
+{
+    struct {
+        const char *conditions;
+        bool holds;
+    } const sections[] = {{"", true},
+                          {"CPU vendor=*\n", true},
+                          {"CPU vendor=*\nCPU model=*\nProduct name=*\n", true},
+                          {"CPU vendor=No such maker\n", false},
+                          {"CPU vendor=*\nCPU model=no such model\n", false},
+                          {"Product name=no such product\n", false}};
+    char path[] = "/tmp/ucs_config_test.XXXXXX";
+    int fd = mkstemp(path);
+    ASSERT_GE(fd, 0);
+    close(fd);
+    for (const auto &s : sections) {
+        std::ofstream(path) << "UCX_SAMPLE_COUNT=1\n[one]\n"
+                            << s.conditions << "UCX_SAMPLE_NUMBER=5\nUCX_SAMPLE_COUNT=6\n"
+                            << "[another]\nUCX_SAMPLE_SIZE=9k\n";
+        fill(sample_table, &s_, nullptr, path);
+        EXPECT_EQ(s.holds ? 5 : -3, s_.number) << s.conditions;
+        EXPECT_EQ(s.holds ? 6u : 1u, s_.count) << s.conditions;
+        EXPECT_EQ(9u << 10, s_.size) << "the next section";
+    }
+    unlink(path);
 }
 
 TEST_F(config, value_that_does_not_parse_names_the_variable)

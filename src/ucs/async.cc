@@ -84,6 +84,15 @@ class reactor {
         stop_if_unused(lock);
     }
 
+    void change(const watch_ptr &watch, uint32_t events)
+    {
+        std::lock_guard lock(mutex_);
+        if (owner_pid_ == getpid() && watches_.contains(watch->id)) {
+            epoll_event event = {.events = events, .data = {.u64 = watch->id}};
+            epoll_ctl(fds_->epoll, EPOLL_CTL_MOD, watch->fd, &event);
+        }
+    }
+
     static bool on_thread() { return is_async_thread; }
 
   private:
@@ -198,6 +207,14 @@ class reactor {
     bool running_ = false;
 };
 
+void start_timer(int fd, uint64_t interval_ns)
+{
+    timespec interval = {.tv_sec = static_cast<time_t>(interval_ns / 1000000000u),
+                         .tv_nsec = static_cast<long>(interval_ns % 1000000000u)};
+    itimerspec spec = {.it_interval = interval, .it_value = interval};
+    timerfd_settime(fd, 0, &spec, nullptr);
+}
+
 } // namespace
 
 async_watch async_watch::fd(int fd, uint32_t events, callback_t callback, void *arg)
@@ -214,10 +231,7 @@ async_watch async_watch::timer(uint64_t interval_ns, callback_t callback, void *
     if (fd < 0) {
         throw error(UCS_ERR_IO_ERROR, "timerfd_create: %s", strerror(errno));
     }
-    timespec interval = {.tv_sec = static_cast<time_t>(interval_ns / 1000000000u),
-                         .tv_nsec = static_cast<long>(interval_ns % 1000000000u)};
-    itimerspec spec = {.it_interval = interval, .it_value = interval};
-    timerfd_settime(fd, 0, &spec, nullptr);
+    start_timer(fd, interval_ns);
     auto watch =
         std::make_shared<impl>(impl{.fd = fd, .is_timer = true, .callback = callback, .arg = arg});
     try {
@@ -252,6 +266,16 @@ void async_watch::reset()
         }
         impl_.reset();
     }
+}
+
+void async_watch::set_events(uint32_t events)
+{
+    reactor::get().change(impl_, events);
+}
+
+void async_watch::set_interval(uint64_t interval_ns)
+{
+    start_timer(impl_->fd, interval_ns);
 }
 
 bool on_async_thread()

@@ -22,7 +22,7 @@ class async_watch {
     async_watch() = default;
     // Level-triggered. Throws ucs::error when the descriptor cannot be watched.
     static async_watch fd(int fd, uint32_t events, callback_t callback, void *arg);
-    // Every interval_ns nanoseconds.
+    // Every interval_ns nanoseconds; 0: not before set_interval().
     static async_watch timer(uint64_t interval_ns, callback_t callback, void *arg);
 
     async_watch(async_watch &&other) noexcept = default;
@@ -31,6 +31,10 @@ class async_watch {
 
     explicit operator bool() const { return impl_ != nullptr; }
     void reset();
+
+    // Without waiting for a callback, which may still run. From any thread.
+    void set_events(uint32_t events);        // of a descriptor; 0: none
+    void set_interval(uint64_t interval_ns); // of a timer, from now; 0: it stops
 
     struct impl;
 

@@ -2,6 +2,7 @@
 // Filling and listing of configuration tables: see config.h.
 #include "ucs/config.h"
 
+#include "ucs/config_section.h"
 #include "ucs/error.h"
 
 #include <algorithm>
@@ -54,28 +55,38 @@ std::string trimmed(const std::string &text)
                : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-void read_file(const std::string &path, std::map<std::string, std::string> &values)
+using values_t = std::map<std::string, std::string>;
+
+void read_file(const std::string &path, values_t &values)
 {
     std::ifstream file(path);
+    section where;
     for (std::string line; std::getline(file, line);) {
         line = trimmed(line);
         size_t equal = line.find('=');
-        if (line.empty() || line[0] == '#' || line[0] == '[') {
+        if (line.empty() || line[0] == '#') {
+            continue;
+        }
+        if (line[0] == '[') {
+            where.begin();
             continue;
         }
         if (equal == std::string::npos) {
             ucs_warn("%s: '%s' is not of the form NAME=VALUE", path.c_str(), line.c_str());
             continue;
         }
-        values[trimmed(line.substr(0, equal))] = trimmed(line.substr(equal + 1));
+        std::string name = trimmed(line.substr(0, equal)), value = trimmed(line.substr(equal + 1));
+        if (!where.condition(name, value) && where.applies()) {
+            values[name] = value;
+        }
     }
 }
 
 // Later files win: system, home, UCX_CONFIG_DIR, current directory.
-const std::map<std::string, std::string> &file_values()
+const values_t &file_values()
 {
-    static const std::map<std::string, std::string> values = [] {
-        std::map<std::string, std::string> found;
+    static const values_t values = [] {
+        values_t found;
         read_file("/etc/ucx/ucx.conf", found);
         for (const char *dir :
              {getenv("HOME"), getenv("UCX_CONFIG_DIR"), static_cast<char *>(nullptr)}) {
@@ -97,21 +108,40 @@ void parse_or_throw(const std::string &name, const field &f, const char *text, v
     }
 }
 
-void fill_field(const table &t, const field &f, void *config, const char *env_prefix)
+// The names of a variable in the environment, the one that wins first.
+std::vector<std::string> variables(const table &t, const field &f, const char *env_prefix)
+{
+    std::vector<std::string> names;
+    bool prefixed = env_prefix && *env_prefix;
+    if (prefixed && t.alias) {
+        names.push_back(std::string(t.alias) + env_prefix + "_" + t.prefix + f.name);
+    }
+    if (prefixed) {
+        names.push_back(variable(t, f, env_prefix));
+    }
+    if (t.alias) {
+        names.push_back(std::string(t.alias) + t.prefix + f.name);
+    }
+    names.push_back(variable(t, f, nullptr));
+    return names;
+}
+
+void fill_field(const table &t, const field &f, void *config, const char *env_prefix,
+                const values_t &own_file)
 {
     std::string plain = variable(t, f, nullptr);
     parse_or_throw(plain, f, f.deflt, config);
-    auto from_file = file_values().find(plain);
-    if (from_file != file_values().end()) {
-        parse_or_throw(plain, f, from_file->second.c_str(), config);
+    for (const values_t *file : {&file_values(), &own_file}) {
+        auto found = file->find(plain);
+        if (found != file->end()) {
+            parse_or_throw(plain, f, found->second.c_str(), config);
+        }
     }
-    std::string prefixed = variable(t, f, env_prefix);
-    const char *value = getenv(prefixed.c_str());
-    if (!value) {
-        value = getenv(plain.c_str());
-    }
-    if (value) {
-        parse_or_throw(plain, f, value, config);
+    for (const std::string &name : variables(t, f, env_prefix)) {
+        if (const char *value = getenv(name.c_str())) {
+            parse_or_throw(name, f, value, config);
+            break;
+        }
     }
     std::lock_guard lock(known_mutex);
     known_names().insert(plain);
@@ -169,10 +199,14 @@ std::string nearest_known(const std::string &name)
 
 } // namespace
 
-void fill(const table &t, void *config, const char *env_prefix)
+void fill(const table &t, void *config, const char *env_prefix, const char *file)
 {
+    values_t own_file;
+    if (file) {
+        read_file(file, own_file);
+    }
     for (const field &f : t.fields) {
-        fill_field(t, f, config, env_prefix);
+        fill_field(t, f, config, env_prefix, own_file);
     }
 }
 

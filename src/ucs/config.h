@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Configuration as tables: one constexpr row per variable says its name, default, meaning, type and
 // the member that holds it. A struct is filled once, at creation: defaults, then the ucx.conf
-// files, then the environment, where PREFIX_UCX_NAME (the caller's prefix) wins over UCX_NAME.
+// files, then the caller's file, then the environment, where PREFIX_UCX_NAME (the caller's prefix)
+// wins over UCX_NAME.
 // Listings and the manual page come from the same tables.
 #pragma once
 
@@ -35,6 +36,9 @@ struct table {
     const char *title;  // "tcp interface"
     const char *prefix; // "TCP_" or ""
     std::span<const field> fields;
+    // A second name of every variable: "UCT_" for UCT_NAME, UCT_PREFIX_NAME. Wins over UCX_NAME and
+    // PREFIX_UCX_NAME.
+    const char *alias = nullptr;
 };
 
 constexpr size_t memunits_inf = SIZE_MAX;
@@ -53,8 +57,9 @@ extern const type string_list_; // std::vector<std::string>, comma separated
 extern const type ternary_;     // ternary: y, n, try, auto
 
 // Sets every member from its default, the files and the environment. env_prefix: nullptr, or "MPI"
-// for MPI_UCX_*. Throws ucs::error(INVALID_PARAM) naming the variable whose value does not parse.
-void fill(const table &t, void *config, const char *env_prefix);
+// for MPI_UCX_*. file: of UCX_NAME=value lines, or nullptr; one that does not exist is ignored.
+// Throws ucs::error(INVALID_PARAM) naming the variable whose value does not parse.
+void fill(const table &t, void *config, const char *env_prefix, const char *file = nullptr);
 
 // One member by name (with or without UCX_, with the table's prefix). UCS_ERR_NO_ELEM: no such
 // name; UCS_ERR_INVALID_PARAM: the value does not parse.

@@ -40,10 +40,16 @@ class error : public std::exception {
     std::string text_;
 };
 
-// Runs f, which returns nothing or a status. Every exception becomes a status and one log line.
-template <class F>
+// Runs f, which returns nothing or a status. Every exception becomes a status and one log line, of
+// the error level or another one.
+template <log::level level = log::level::error, class F>
 ucs_status_t guard(F &&f) noexcept
 {
+    auto tell = [](const char *what) {
+        if (log::enabled(level)) {
+            log::write(level, __FILE__, __LINE__, "%s", what);
+        }
+    };
     try {
         if constexpr (std::is_void_v<std::invoke_result_t<F>>) {
             f();
@@ -52,15 +58,22 @@ ucs_status_t guard(F &&f) noexcept
             return f();
         }
     } catch (const error &e) {
-        ucs_error("%s", e.what());
+        tell(e.what());
         return e.status();
     } catch (const std::bad_alloc &) {
-        ucs_error("out of memory");
+        tell("out of memory");
         return UCS_ERR_NO_MEMORY;
     } catch (const std::exception &e) {
-        ucs_error("%s", e.what());
+        tell(e.what());
         return UCS_ERR_IO_ERROR;
     }
+}
+
+// For a caller who expects it to fail.
+template <class F>
+ucs_status_t guard_quietly(F &&f) noexcept
+{
+    return guard<log::level::debug>(f);
 }
 
 } // namespace ucs

@@ -35,6 +35,12 @@ class list {
 
     void push_back(T *item) { insert(&(item->*Member), head_.prev, &head_); }
     void push_front(T *item) { insert(&(item->*Member), &head_, head_.next); }
+    // at: in this list.
+    static void insert_after(T *at, T *item)
+    {
+        list_node *node = &(at->*Member);
+        insert(&(item->*Member), node, node->next);
+    }
 
     static void erase(T *item) { (item->*Member).unlink(); }
 

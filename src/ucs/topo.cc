@@ -7,6 +7,7 @@
 #include <hwloc.h>
 
 #include <cstdio>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -96,6 +97,8 @@ class machine {
         return known;
     }
 
+    hwloc_topology_t topology() const { return loaded_ ? topology_ : nullptr; }
+
   private:
     machine()
     {
@@ -176,6 +179,22 @@ ucs_numa_node_t numa_node(ucs_sys_device_t device)
     return node >= 0 ? static_cast<ucs_numa_node_t>(node) : UCS_NUMA_NODE_UNDEFINED;
 }
 
+void local_cpus(ucs_sys_device_t device, ucs_cpu_set_t *cpus)
+{
+    hwloc_obj_t pci = machine::get().pci(device);
+    if (!pci) {
+        memset(cpus, 0xff, sizeof(*cpus));
+        return;
+    }
+    memset(cpus, 0, sizeof(*cpus));
+    hwloc_const_cpuset_t close_cpus =
+        hwloc_get_non_io_ancestor_obj(machine::get().topology(), pci)->cpuset;
+    for (int cpu = hwloc_bitmap_first(close_cpus); cpu >= 0 && cpu < UCS_CPU_SETSIZE;
+         cpu = hwloc_bitmap_next(close_cpus, cpu)) {
+        UCS_CPU_SET(cpu, cpus);
+    }
+}
+
 std::string bus_id_string(ucs_sys_device_t device)
 {
     hwloc_obj_t pci = machine::get().pci(device);
@@ -210,6 +229,49 @@ ucs_sys_dev_distance_t distance(ucs_sys_device_t a, ucs_sys_device_t b)
         return near;
     }
     return far;
+}
+
+struct memory_near::previous {
+    hwloc_nodeset_t nodes = hwloc_bitmap_alloc();
+    hwloc_membind_policy_t policy = HWLOC_MEMBIND_DEFAULT;
+
+    ~previous() { hwloc_bitmap_free(nodes); }
+};
+
+memory_near::memory_near(const ucs_cpu_set_t &processors)
+{
+    hwloc_topology_t topology = machine::get().topology();
+    if (!topology) {
+        return;
+    }
+    hwloc_cpuset_t wanted = hwloc_bitmap_alloc();
+    for (unsigned cpu = 0; cpu < UCS_CPU_SETSIZE; ++cpu) {
+        if (processors.ucs_bits[UCS_CPUELT(cpu)] & UCS_CPUMASK(cpu)) {
+            hwloc_bitmap_set(wanted, cpu);
+        }
+    }
+    hwloc_bitmap_and(wanted, wanted, hwloc_topology_get_complete_cpuset(topology));
+    auto before = std::make_unique<previous>();
+    constexpr int thread_nodes = HWLOC_MEMBIND_THREAD | HWLOC_MEMBIND_BYNODESET;
+    if (!hwloc_bitmap_iszero(wanted) &&
+        hwloc_get_membind(topology, before->nodes, &before->policy, thread_nodes) == 0 &&
+        hwloc_set_membind(topology, wanted, HWLOC_MEMBIND_BIND, HWLOC_MEMBIND_THREAD) == 0) {
+        // What hwloc calls the default policy of a thread that never had one.
+        if (before->policy == HWLOC_MEMBIND_FIRSTTOUCH) {
+            before->policy = HWLOC_MEMBIND_DEFAULT;
+        }
+        previous_ = std::move(before);
+    }
+    hwloc_bitmap_free(wanted);
+}
+
+memory_near::~memory_near()
+{
+    if (previous_ &&
+        hwloc_set_membind(machine::get().topology(), previous_->nodes, previous_->policy,
+                          HWLOC_MEMBIND_THREAD | HWLOC_MEMBIND_BYNODESET) != 0) {
+        ucs_warn("the memory binding of this thread cannot be restored");
+    }
 }
 
 } // namespace ucs::topo

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <ucs/sys/topo/base/topo.h>
+#include <ucs/type/cpu_set.h>
 
+#include <memory>
 #include <string>
 
 namespace ucs::topo {
@@ -31,12 +33,29 @@ const char *name(ucs_sys_device_t device);
 // The first NUMA node next to the device, or UNDEFINED.
 ucs_numa_node_t numa_node(ucs_sys_device_t device);
 
+// The processors next to the device; for an unknown device all of them.
+void local_cpus(ucs_sys_device_t device, ucs_cpu_set_t *cpus);
+
 // "0000:3b:00.0", or "unknown".
 std::string bus_id_string(ucs_sys_device_t device);
 
 // From the processors of this process's affinity mask to the device: no cost inside one NUMA node
 // or for an unknown device, one interconnect crossing otherwise.
 ucs_sys_dev_distance_t distance_from_cpu(ucs_sys_device_t device);
+
+// While it lives, memory that this thread touches first comes from the NUMA nodes of these
+// processors, where there is any left. Does nothing for a set without processors of this machine.
+class memory_near {
+  public:
+    explicit memory_near(const ucs_cpu_set_t &processors);
+    ~memory_near();
+    memory_near(const memory_near &) = delete;
+    memory_near &operator=(const memory_near &) = delete;
+
+  private:
+    struct previous;
+    std::unique_ptr<previous> previous_;
+};
 
 ucs_sys_dev_distance_t distance(ucs_sys_device_t a, ucs_sys_device_t b);
 

@@ -477,8 +477,8 @@ enum {
     UCP_MEM_MAP_NONBLOCK =
         UCS_BIT(0), /**< Return sooner; pages may be prepared when they are first used. */
     UCP_MEM_MAP_ALLOCATE = UCS_BIT(1), /**< Allocate the memory; an address given is a hint. */
-    UCP_MEM_MAP_FIXED =
-        UCS_BIT(2), /**< Allocate at the address given, a multiple of the page size. */
+    UCP_MEM_MAP_FIXED = UCS_BIT(2), /**< Allocate at the address given, a multiple of the page size,
+                                       in the place of what is mapped there. */
     UCP_MEM_MAP_SYMMETRIC_RKEY =
         UCS_BIT(3), /**< Make the key equal to those of other processes if possible. */
     UCP_MEM_MAP_LOCK = UCS_BIT(4) /**< Pin all pages now; not with NONBLOCK. */
@@ -982,7 +982,8 @@ const char *ucp_get_version_string(void);
  *
  * @param[in]  env_prefix  Variables PREFIX_UCX_... take precedence over UCX_...; NULL: the latter
  * only.
- * @param[in]  filename    NULL. Files are not read: a name is warned about.
+ * @param[in]  filename    A file of NAME=VALUE lines that goes before the usual ones, or NULL. One
+ *                         that does not exist is ignored.
  * @param[out] config_p    The configuration; release it with ucp_config_release().
  */
 ucs_status_t ucp_config_read(const char *env_prefix, const char *filename, ucp_config_t **config_p);

@@ -159,7 +159,7 @@ typedef enum uct_atomic_op {
 
 #define UCT_IFACE_FLAG_CONNECT_TO_IFACE UCS_BIT(40)    /**< endpoints from an interface address */
 #define UCT_IFACE_FLAG_CONNECT_TO_EP UCS_BIT(41)       /**< uct_ep_connect_to_ep() */
-#define UCT_IFACE_FLAG_CONNECT_TO_SOCKADDR UCS_BIT(42) /**< obsolete, see uct_cm_open() */
+#define UCT_IFACE_FLAG_CONNECT_TO_SOCKADDR UCS_BIT(42) /**< endpoints to an address */
 
 #define UCT_IFACE_FLAG_AM_DUP UCS_BIT(43) /**< an active message may be delivered twice */
 
@@ -238,8 +238,8 @@ enum uct_cb_flags {
 /** How to open an interface. */
 enum uct_iface_open_mode {
     UCT_IFACE_OPEN_MODE_DEVICE = UCS_BIT(0),          /**< a transport on a device */
-    UCT_IFACE_OPEN_MODE_SOCKADDR_SERVER = UCS_BIT(1), /**< obsolete, see uct_listener_create() */
-    UCT_IFACE_OPEN_MODE_SOCKADDR_CLIENT = UCS_BIT(2), /**< obsolete, see uct_cm_open() */
+    UCT_IFACE_OPEN_MODE_SOCKADDR_SERVER = UCS_BIT(1), /**< listens; new: uct_listener_create() */
+    UCT_IFACE_OPEN_MODE_SOCKADDR_CLIENT = UCS_BIT(2), /**< connects; new: uct_cm_open() */
     UCT_IFACE_OPEN_MODE_STUB = UCS_BIT(3)             /**< no transport; every call fails */
 };
 
@@ -281,7 +281,7 @@ enum {
     UCT_MD_FLAG_ADVISE = UCS_BIT(4),        /**< uct_md_mem_advise() */
     UCT_MD_FLAG_FIXED = UCS_BIT(5),         /**< allocates at a given address */
     UCT_MD_FLAG_RKEY_PTR = UCS_BIT(6),      /**< obsolete: UCT_COMPONENT_FLAG_RKEY_PTR */
-    UCT_MD_FLAG_SOCKADDR = UCS_BIT(7),      /**< obsolete: UCT_COMPONENT_FLAG_CM */
+    UCT_MD_FLAG_SOCKADDR = UCS_BIT(7),      /**< opens interfaces in the sockaddr modes */
     UCT_MD_FLAG_INVALIDATE = UCS_BIT(8),    /**< can revoke a registration */
     UCT_MD_FLAG_EXPORTED_MKEY = UCS_BIT(9), /**< can hand a registration to another process */
     UCT_MD_FLAG_REG_DMABUF = UCS_BIT(10),   /**< registers dma-buf file descriptors */
@@ -456,8 +456,8 @@ struct uct_iface_attr {
     size_t device_addr_len;                  /**< bytes written by uct_iface_get_device_address() */
     size_t iface_addr_len;                   /**< bytes written by uct_iface_get_address() */
     size_t ep_addr_len;                      /**< bytes written by uct_ep_get_address() */
-    size_t max_conn_priv;                    /**< obsolete sockaddr modes only */
-    struct sockaddr_storage listen_sockaddr; /**< obsolete sockaddr modes only */
+    size_t max_conn_priv;                    /**< sockaddr modes only */
+    struct sockaddr_storage listen_sockaddr; /**< sockaddr modes only */
 
     /* Estimates, to choose between interfaces by. */
     double overhead;               /**< CPU time of one message, seconds */
@@ -509,7 +509,7 @@ struct uct_iface_params {
     void *async_event_arg; /**< for async_event_cb */
     uct_async_event_cb_t async_event_cb;
 
-    ucs_time_t keepalive_interval; /**< time between checks of idle peers */
+    ucs_time_t keepalive_interval; /**< time between checks of idle peers; 0: none */
 
     /**
      * Alignment of received active messages: (data + am_align_offset) % am_alignment == 0. A power
@@ -524,13 +524,14 @@ struct uct_iface_params {
 };
 
 /**
- * How to create an endpoint, see uct_ep_create(). Three kinds:
+ * How to create an endpoint, see uct_ep_create(). Four kinds:
  *
  * | kind                       | members                                                         |
  * |----------------------------|-----------------------------------------------------------------|
  * | to an interface            | iface, dev_addr, iface_addr                                     |
  * | to be connected to an ep   | iface; then uct_ep_connect_to_ep()                              |
  * | by a connection manager    | cm, and sockaddr (client) or conn_request (server)              |
+ * | to an address              | iface of UCT_IFACE_OPEN_MODE_SOCKADDR_CLIENT, sockaddr          |
  *
  * Addresses, private data and the structure itself are read only during the call.
  */
@@ -734,13 +735,14 @@ void uct_release_component_list(uct_component_h *components);
 ucs_status_t uct_component_query(uct_component_h component, uct_component_attr_t *component_attr);
 
 /**
- * Reads the configuration of a component's domains: defaults, changed by variables of the
- * environment, UCX_<COMPONENT>_<NAME>. With env_prefix, <env_prefix>_UCX_<COMPONENT>_<NAME> is
- * looked up first.
+ * Reads the configuration of a component's domains: defaults, changed by files and by variables of
+ * the environment, UCT_<COMPONENT>_<NAME> or UCX_<COMPONENT>_<NAME>. With env_prefix,
+ * UCT_<env_prefix>_<COMPONENT>_<NAME> and <env_prefix>_UCX_<COMPONENT>_<NAME> are looked up first.
  *
  * @param component  which
  * @param env_prefix prefix or NULL
- * @param filename   ignored
+ * @param filename   a file of UCX_<COMPONENT>_<NAME>=<value> lines, read after the ucx.conf files
+ *                   and before the environment; ignored if it does not exist. Or NULL
  * @param config_p   the configuration; release it by uct_config_release()
  * @return UCS_OK, UCS_ERR_INVALID_PARAM (a variable has a bad value), UCS_ERR_NO_MEMORY
  */
@@ -876,8 +878,8 @@ ucs_status_t uct_config_modify(void *config, const char *name, const char *value
  * @param params  open_mode and mode are required; read during the call
  * @param config  of uct_md_iface_config_read(); read during the call
  * @param iface_p the interface; close it by uct_iface_close()
- * @return UCS_OK, UCS_ERR_INVALID_PARAM, UCS_ERR_NO_DEVICE, UCS_ERR_UNSUPPORTED (obsolete modes),
- *         UCS_ERR_NO_MEMORY, errors of the fabric
+ * @return UCS_OK, UCS_ERR_INVALID_PARAM, UCS_ERR_NO_DEVICE, UCS_ERR_UNSUPPORTED (mode),
+ *         UCS_ERR_BUSY (port in use), UCS_ERR_NO_MEMORY, errors of the fabric
  */
 ucs_status_t uct_iface_open(uct_md_h md, uct_worker_h worker, const uct_iface_params_t *params,
                             const uct_iface_config_t *config, uct_iface_h *iface_p);
@@ -972,10 +974,17 @@ ucs_status_t uct_iface_set_am_handler(uct_iface_h iface, uint8_t id, uct_am_call
  */
 ucs_status_t uct_iface_set_am_tracer(uct_iface_h iface, uct_am_tracer_t tracer, void *arg);
 
-/** Accepts on an interface of the obsolete sockaddr modes. @return UCS_ERR_UNSUPPORTED */
+/**
+ * Accepts a connection request. The connection is the interface's, and lasts until the client
+ * leaves or the interface is closed.
+ *
+ * @param iface        opened with UCT_IFACE_OPEN_MODE_SOCKADDR_SERVER
+ * @param conn_request as given to @ref uct_sockaddr_conn_request_callback_t; used up in every case
+ * @return UCS_OK, UCS_ERR_CONNECTION_RESET (the client has gone), UCS_ERR_UNSUPPORTED (other modes)
+ */
 ucs_status_t uct_iface_accept(uct_iface_h iface, uct_conn_request_h conn_request);
 
-/** Rejects on an interface of the obsolete sockaddr modes. @return UCS_ERR_UNSUPPORTED */
+/** Refuses a connection request: the client gets UCS_ERR_REJECTED. Else as uct_iface_accept(). */
 ucs_status_t uct_iface_reject(uct_iface_h iface, uct_conn_request_h conn_request);
 
 /**
@@ -1005,9 +1014,10 @@ UCT_INLINE_API unsigned uct_iface_progress(uct_iface_h iface)
  * Waits for all operations started on an interface so far; see uct_ep_flush().
  *
  * @param iface the interface
- * @param flags UCT_FLUSH_FLAG_LOCAL
+ * @param flags UCT_FLUSH_FLAG_LOCAL or UCT_FLUSH_FLAG_REMOTE
  * @param comp  counted down when they are done, or NULL: just tell the state
- * @return UCS_OK (nothing outstanding), UCS_INPROGRESS, UCS_ERR_UNSUPPORTED (flags)
+ * @return UCS_OK (nothing outstanding), UCS_INPROGRESS, UCS_ERR_UNSUPPORTED
+ * (UCT_FLUSH_FLAG_CANCEL), UCS_ERR_NO_RESOURCE (with comp: requests are pending)
  */
 UCT_INLINE_API ucs_status_t uct_iface_flush(uct_iface_h iface, unsigned flags,
                                             uct_completion_t *comp)
@@ -1101,7 +1111,8 @@ ucs_status_t uct_ep_get_address(uct_ep_h ep, uct_ep_addr_t *addr);
  * @param ep       an endpoint created with iface alone
  * @param dev_addr the peer's device address
  * @param ep_addr  the peer endpoint's address
- * @return UCS_OK, UCS_ERR_UNREACHABLE, UCS_ERR_UNSUPPORTED
+ * @return UCS_OK, UCS_ERR_UNREACHABLE, UCS_ERR_INVALID_ADDR (damaged address),
+ *         UCS_ERR_ALREADY_EXISTS (it is connected), UCS_ERR_UNSUPPORTED
  */
 ucs_status_t uct_ep_connect_to_ep(uct_ep_h ep, const uct_device_addr_t *dev_addr,
                                   const uct_ep_addr_t *ep_addr);
@@ -1126,7 +1137,7 @@ ucs_status_t uct_ep_check(const uct_ep_h ep, unsigned flags, uct_completion_t *c
  * @param address  its start
  * @param length   its length
  * @param mem_attr field_mask says what to fill
- * @return UCS_OK, UCS_ERR_INVALID_ADDR (unknown to the domain), UCS_ERR_UNSUPPORTED
+ * @return UCS_OK, UCS_ERR_INVALID_ADDR (not mapped)
  */
 ucs_status_t uct_md_mem_query(uct_md_h md, const void *address, size_t length,
                               uct_md_mem_attr_t *mem_attr);
@@ -1145,7 +1156,8 @@ typedef enum {
 typedef struct {
     uint64_t field_mask;        /**< @ref uct_mem_alloc_params_field_t */
     unsigned flags;             /**< @ref uct_md_mem_flags; default UCT_MD_MEM_ACCESS_ALL */
-    void *address;              /**< hint, or with UCT_MD_MEM_FLAG_FIXED the exact address */
+    void *address;              /**< hint, or with UCT_MD_MEM_FLAG_FIXED the exact address, as of
+                                     MAP_FIXED */
     ucs_memory_type_t mem_type; /**< default UCS_MEMORY_TYPE_HOST */
     struct {
         const uct_md_h *mds; /**< domains to try for UCT_ALLOC_METHOD_MD, in this order */
