@@ -10,9 +10,11 @@
 #include "uct/config.h"
 #include "uct/iface.h"
 #include "uct/md.h"
+#include "uct/sockaddr/iface.h"
 #include "uct/worker.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 
@@ -74,13 +76,14 @@ ucs_status_t uct_component_query(uct_component_h component, uct_component_attr_t
     });
 }
 
-ucs_status_t uct_md_config_read(uct_component_h component, const char *env_prefix, const char *,
-                                uct_md_config_t **config_p)
+ucs_status_t uct_md_config_read(uct_component_h component, const char *env_prefix,
+                                const char *filename, uct_md_config_t **config_p)
 {
     UCS_CHECK_ARG(component, "uct_md_config_read: component must not be NULL");
     UCS_CHECK_ARG(config_p, "uct_md_config_read: config_p must not be NULL");
     return ucs::guard([&] {
-        *config_p = uct::read_config<uct_md_config>(component->name, env_prefix).release();
+        *config_p =
+            uct::read_config<uct_md_config>(component->name, env_prefix, filename).release();
     });
 }
 
@@ -172,7 +175,7 @@ void uct_worker_progress_unregister_safe(uct_worker_h worker, uct_worker_cb_id_t
 }
 
 ucs_status_t uct_md_iface_config_read(uct_md_h md, const char *tl_name, const char *env_prefix,
-                                      const char *, uct_iface_config_t **config_p)
+                                      const char *filename, uct_iface_config_t **config_p)
 {
     UCS_CHECK_ARG(md, "uct_md_iface_config_read: md must not be NULL");
     UCS_CHECK_ARG(config_p, "uct_md_iface_config_read: config_p must not be NULL");
@@ -186,7 +189,7 @@ ucs_status_t uct_md_iface_config_read(uct_md_h md, const char *tl_name, const ch
                              "memory domain",
                              tl_name);
         }
-        *config_p = uct::read_config<uct_iface_config>(name, env_prefix).release();
+        *config_p = uct::read_config<uct_iface_config>(name, env_prefix, filename).release();
     });
 }
 
@@ -242,11 +245,20 @@ ucs_status_t uct_iface_open(uct_md_h md, uct_worker_h worker, const uct_iface_pa
     UCS_CHECK_ARG(iface_p, "uct_iface_open: iface_p must not be NULL");
     UCS_CHECK_ARG(params->field_mask & UCT_IFACE_PARAM_FIELD_OPEN_MODE,
                   "uct_iface_open: params->open_mode must be given");
-    if (!(params->open_mode & UCT_IFACE_OPEN_MODE_DEVICE)) {
-        ucs_error("uct_iface_open: params->open_mode 0x%lx: only DEVICE is supported, use "
-                  "uct_cm_open for socket addresses",
+    constexpr uint64_t sockaddr_modes =
+        UCT_IFACE_OPEN_MODE_SOCKADDR_SERVER | UCT_IFACE_OPEN_MODE_SOCKADDR_CLIENT;
+    constexpr uint64_t modes = UCT_IFACE_OPEN_MODE_DEVICE | sockaddr_modes;
+    UCS_CHECK_ARG(std::has_single_bit(params->open_mode) &&
+                      (params->open_mode & (modes | UCT_IFACE_OPEN_MODE_STUB)),
+                  "uct_iface_open: params->open_mode 0x%lx is not one mode", params->open_mode);
+    if (!(params->open_mode & modes)) {
+        ucs_error("uct_iface_open: params->open_mode 0x%lx: UCT_IFACE_OPEN_MODE_STUB is not "
+                  "supported",
                   params->open_mode);
         return UCS_ERR_UNSUPPORTED;
+    }
+    if (params->open_mode & sockaddr_modes) {
+        return ucs::guard([&] { *iface_p = uct::sockaddr_mode::open(*md, *worker, *params); });
     }
     // Programs set the names without UCT_IFACE_PARAM_FIELD_DEVICE: the open mode implies them.
     UCS_CHECK_ARG(params->mode.device.tl_name && params->mode.device.dev_name,
@@ -328,10 +340,10 @@ ucs_status_t uct_iface_set_am_handler(uct_iface_h iface, uint8_t id, uct_am_call
     return UCS_OK;
 }
 
-ucs_status_t uct_iface_set_am_tracer(uct_iface_h iface, uct_am_tracer_t, void *)
+ucs_status_t uct_iface_set_am_tracer(uct_iface_h iface, uct_am_tracer_t tracer, void *arg)
 {
     UCS_CHECK_ARG(iface, "uct_iface_set_am_tracer: iface must not be NULL");
-    return UCS_OK; // nothing traces yet: a tracer has nothing to describe
+    return ucs::guard([&] { static_cast<uct::iface *>(iface)->set_am_tracer(tracer, arg); });
 }
 
 ucs_status_t uct_iface_accept(uct_iface_h iface, uct_conn_request_h conn_request)
@@ -359,14 +371,20 @@ ucs_status_t uct_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
     }
     UCS_CHECK_ARG((mask & UCT_EP_PARAM_FIELD_IFACE) && params->iface,
                   "uct_ep_create: params->iface or params->cm must be given");
-    if (mask & UCT_EP_PARAM_FIELD_SOCKADDR) {
-        ucs_error("uct_ep_create: params->sockaddr needs params->cm");
-        return UCS_ERR_UNSUPPORTED;
+    if ((mask & UCT_EP_PARAM_FIELD_SOCKADDR) ||
+        uct::sockaddr_mode::is_sockaddr_iface(params->iface)) {
+        if (!uct::sockaddr_mode::is_sockaddr_iface(params->iface)) {
+            ucs_error("uct_ep_create: params->sockaddr needs params->cm, or a params->iface that "
+                      "was opened with UCT_IFACE_OPEN_MODE_SOCKADDR_CLIENT");
+            return UCS_ERR_UNSUPPORTED;
+        }
+        return params->iface->ops.ep_create(params, ep_p);
     }
+    UCS_CHECK_ARG(!(mask & UCT_EP_PARAM_FIELD_PATH_INDEX) || params->path_index == 0,
+                  "uct_ep_create: params->path_index %u must be below dev_num_paths, which is 1",
+                  params->path_index);
     if (!(mask & (UCT_EP_PARAM_FIELD_DEV_ADDR | UCT_EP_PARAM_FIELD_IFACE_ADDR))) {
-        ucs_error("uct_ep_create: no transport has UCT_IFACE_FLAG_CONNECT_TO_EP, so "
-                  "params->dev_addr and params->iface_addr must be given");
-        return UCS_ERR_UNSUPPORTED;
+        return params->iface->ops.ep_create(params, ep_p); // for uct_ep_connect_to_ep()
     }
     UCS_CHECK_ARG((mask & UCT_EP_PARAM_FIELD_DEV_ADDR) && params->dev_addr,
                   "uct_ep_create: params->dev_addr must be given");
@@ -402,6 +420,7 @@ ucs_status_t uct_ep_check(const uct_ep_h ep, unsigned flags, uct_completion_t *c
 {
     UCS_CHECK_ARG(ep, "uct_ep_check: ep must not be NULL");
     UCS_CHECK_ARG(flags == 0, "uct_ep_check: flags 0x%x must be 0", flags);
+    UCS_CHECK_ARG(!comp, "uct_ep_check: comp must be NULL: the error handler is told");
     return ep->iface->ops.ep_check(ep, flags, comp);
 }
 

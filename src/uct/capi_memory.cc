@@ -5,11 +5,13 @@
 
 #include "ucs/check.h"
 #include "ucs/error.h"
+#include "ucs/sockaddr.h"
 #include "ucs/sys.h"
 #include "uct/component.h"
 #include "uct/iface.h"
 #include "uct/md.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <span>
@@ -41,8 +43,11 @@ allocation map_pages(const request &r, int extra_flags, size_t page)
 {
     size_t length = (r.length + page - 1) / page * page;
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | extra_flags;
+    if (!(r.flags & UCT_MD_MEM_FLAG_NONBLOCK)) {
+        flags |= MAP_POPULATE;
+    }
     if (r.flags & UCT_MD_MEM_FLAG_FIXED) {
-        flags |= MAP_FIXED_NOREPLACE;
+        flags |= MAP_FIXED;
     }
     void *address = mmap(r.address, length, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (address == MAP_FAILED) {
@@ -100,6 +105,45 @@ allocation try_method(uct_alloc_method_t method, const request &r)
     return {};
 }
 
+// The pages that a range of memory touches.
+std::span<char> pages_of(const void *address, size_t length)
+{
+    uintptr_t mask = ucs::page_size() - 1;
+    uintptr_t begin = reinterpret_cast<uintptr_t>(address) & ~mask;
+    uintptr_t end = (reinterpret_cast<uintptr_t>(address) + length + mask) & ~mask;
+    return {reinterpret_cast<char *>(begin), end > begin ? end - begin : 0};
+}
+
+bool is_mapped(const void *address, size_t length)
+{
+    std::span<char> pages = pages_of(address, length);
+    // Without a flag that does something it only looks at the mappings.
+    return !pages.empty() && msync(pages.data(), pages.size(), MS_ASYNC) == 0;
+}
+
+ucs_status_t populate(char *address, size_t length)
+{
+    std::span<char> pages = pages_of(address, length);
+#ifdef MADV_POPULATE_WRITE
+    if (madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE) == 0) {
+        return UCS_OK;
+    }
+#endif
+    // An older kernel, or memory that may only be read.
+    if (madvise(pages.data(), pages.size(), MADV_WILLNEED) == 0) {
+        return UCS_OK;
+    }
+    ucs_error("uct_md_mem_advise: addr %p, length %zu: %s", static_cast<void *>(address), length,
+              strerror(errno));
+    return errno == ENOMEM ? UCS_ERR_INVALID_ADDR : UCS_ERR_IO_ERROR;
+}
+
+bool is_address(const ucs_sock_addr_t *address)
+{
+    size_t length = address && address->addr ? ucs::sockaddr_length(address->addr) : 0;
+    return length > 0 && address->addrlen >= length;
+}
+
 } // namespace
 
 extern "C" {
@@ -117,7 +161,8 @@ ucs_status_t uct_md_mem_reg(uct_md_h md, void *address, size_t length, unsigned 
     UCS_CHECK_ARG(length > 0, "uct_md_mem_reg: length must not be 0");
     UCS_CHECK_ARG((flags & ~known_reg_flags) == 0, "uct_md_mem_reg: flags 0x%x are not known",
                   flags & ~known_reg_flags);
-    return ucs::guard([&] { *memh_p = md->reg(address, length, flags); });
+    auto reg = [&] { *memh_p = md->reg(address, length, flags); };
+    return flags & UCT_MD_MEM_FLAG_HIDE_ERRORS ? ucs::guard_quietly(reg) : ucs::guard(reg);
 }
 
 ucs_status_t uct_md_mem_dereg(uct_md_h md, uct_mem_h memh)
@@ -135,7 +180,12 @@ ucs_status_t uct_md_mem_advise(uct_md_h md, uct_mem_h memh, void *addr, size_t l
     UCS_CHECK_ARG(addr && length > 0, "uct_md_mem_advise: addr and length must name memory");
     UCS_CHECK_ARG(advice == UCT_MADV_NORMAL || advice == UCT_MADV_WILLNEED,
                   "uct_md_mem_advise: advice %d is not known", advice);
-    return UCS_ERR_UNSUPPORTED; // no domain has UCT_MD_FLAG_ADVISE
+    std::span<char> known = md->memory_of(memh);
+    auto *begin = static_cast<char *>(addr);
+    UCS_CHECK_ARG(begin >= known.data() && length <= known.size() &&
+                      static_cast<size_t>(begin - known.data()) <= known.size() - length,
+                  "uct_md_mem_advise: addr %p and length %zu are not within memh", addr, length);
+    return advice == UCT_MADV_WILLNEED ? populate(begin, length) : UCS_OK;
 }
 
 ucs_status_t uct_md_mem_query(uct_md_h md, const void *address, size_t length,
@@ -144,16 +194,45 @@ ucs_status_t uct_md_mem_query(uct_md_h md, const void *address, size_t length,
     UCS_CHECK_ARG(md, "uct_md_mem_query: md must not be NULL");
     UCS_CHECK_ARG(address && length > 0, "uct_md_mem_query: address and length must name memory");
     UCS_CHECK_ARG(mem_attr, "uct_md_mem_query: mem_attr must not be NULL");
-    return UCS_ERR_UNSUPPORTED; // no domain detects types; host memory is all there is
+    if (!is_mapped(address, length)) {
+        return UCS_ERR_INVALID_ADDR; // not logged: callers ask one domain after the other
+    }
+    uint64_t mask = mem_attr->field_mask;
+    if (mask & UCT_MD_MEM_ATTR_FIELD_MEM_TYPE) {
+        mem_attr->mem_type = UCS_MEMORY_TYPE_HOST;
+    }
+    if (mask & UCT_MD_MEM_ATTR_FIELD_SYS_DEV) {
+        mem_attr->sys_dev = UCS_SYS_DEVICE_ID_UNKNOWN;
+    }
+    if (mask & UCT_MD_MEM_ATTR_FIELD_BASE_ADDRESS) {
+        mem_attr->base_address = const_cast<void *>(address);
+    }
+    if (mask & UCT_MD_MEM_ATTR_FIELD_ALLOC_LENGTH) {
+        mem_attr->alloc_length = length;
+    }
+    if (mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_FD) {
+        mem_attr->dmabuf_fd = UCT_DMABUF_FD_INVALID;
+    }
+    if (mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_OFFSET) {
+        mem_attr->dmabuf_offset = 0;
+    }
+    return UCS_OK;
 }
 
-ucs_status_t uct_md_detect_memory_type(uct_md_h md, const void *addr, size_t,
+ucs_status_t uct_md_detect_memory_type(uct_md_h md, const void *addr, size_t length,
                                        ucs_memory_type_t *mem_type_p)
 {
     UCS_CHECK_ARG(md, "uct_md_detect_memory_type: md must not be NULL");
     UCS_CHECK_ARG(addr, "uct_md_detect_memory_type: addr must not be NULL");
+    UCS_CHECK_ARG(length > 0, "uct_md_detect_memory_type: length must not be 0");
     UCS_CHECK_ARG(mem_type_p, "uct_md_detect_memory_type: mem_type_p must not be NULL");
-    return UCS_ERR_UNSUPPORTED;
+    uct_md_mem_attr_t attr{};
+    attr.field_mask = UCT_MD_MEM_ATTR_FIELD_MEM_TYPE;
+    ucs_status_t status = uct_md_mem_query(md, addr, length, &attr);
+    if (status == UCS_OK) {
+        *mem_type_p = attr.mem_type;
+    }
+    return status;
 }
 
 ucs_status_t uct_md_mkey_pack(uct_md_h md, uct_mem_h memh, void *rkey_buffer)
@@ -299,12 +378,14 @@ void uct_iface_mem_free(const uct_allocated_memory_t *mem)
 }
 
 int uct_md_is_sockaddr_accessible(uct_md_h md, const ucs_sock_addr_t *sockaddr,
-                                  uct_sockaddr_accessibility_t)
+                                  uct_sockaddr_accessibility_t mode)
 {
-    if (!md || !sockaddr) {
-        ucs_error("uct_md_is_sockaddr_accessible: md and sockaddr must not be NULL");
+    if (!md || !is_address(sockaddr)) {
+        ucs_error("uct_md_is_sockaddr_accessible: md must not be NULL and sockaddr must be a whole "
+                  "address of family AF_INET or AF_INET6");
+        return 0;
     }
-    return 0; // sockets are the connection managers' here
+    return md->is_sockaddr_accessible(sockaddr->addr, mode);
 }
 
 } // extern "C"

@@ -48,8 +48,8 @@ ucs_status_t uct_cm_query(uct_cm_h cm, uct_cm_attr_t *cm_attr)
     return ucs::guard([&] { cm->query(cm_attr); });
 }
 
-ucs_status_t uct_cm_config_read(uct_component_h component, const char *env_prefix, const char *,
-                                uct_cm_config_t **config_p)
+ucs_status_t uct_cm_config_read(uct_component_h component, const char *env_prefix,
+                                const char *filename, uct_cm_config_t **config_p)
 {
     UCS_CHECK_ARG(component, "uct_cm_config_read: component must not be NULL");
     UCS_CHECK_ARG(config_p, "uct_cm_config_read: config_p must not be NULL");
@@ -57,7 +57,8 @@ ucs_status_t uct_cm_config_read(uct_component_h component, const char *env_prefi
                   "uct_cm_config_read: component %s must have UCT_COMPONENT_FLAG_CM",
                   component->name.c_str());
     return ucs::guard([&] {
-        *config_p = uct::read_config<uct_cm_config>(component->name + "_CM", env_prefix).release();
+        *config_p = uct::read_config<uct_cm_config>(component->name + "_CM", env_prefix, filename)
+                        .release();
     });
 }
 

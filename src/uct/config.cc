@@ -29,23 +29,37 @@ constexpr field md_fields[] = {
      offsetof(md_values, reg_nonblock), &bool_},
 };
 
+// Each transport has the rows that it honours: the first ones of these.
 constexpr field iface_fields[] = {
     {"SEG_SIZE", "auto", "Largest message sent through an internal buffer, in bytes.",
      offsetof(iface_values, seg_size), &size_},
-    {"RX_QUEUE_LEN", "0", "Receive buffers kept posted. 0: by transport.",
-     offsetof(iface_values, rx_queue_len), &uint_},
     {"TX_QUEUE_LEN", "0", "Operations in flight. 0: as many as the provider takes.",
      offsetof(iface_values, tx_queue_len), &uint_},
     {"MAX_NUM_EPS", "0", "Endpoints an interface reports as its limit. 0: as the provider says.",
      offsetof(iface_values, max_num_eps), &uint_},
-    {"CONN_TIMEOUT", "10s", "How long a connection may take to come up.",
+    {"RX_QUEUE_LEN", "0", "Receive buffers kept posted; not of self. 0: by transport.",
+     offsetof(iface_values, rx_queue_len), &uint_},
+    {"CONN_TIMEOUT", "inf",
+     "How long a connection may take to come up; a peer need not make progress meanwhile. Not of "
+     "self and shm, which make none.",
      offsetof(iface_values, connect_timeout), &time_},
+    {"BATCH", "512",
+     "Largest message that may leave together with others, when they are sent faster than one by "
+     "one, in bytes. 0: none. Of tcp alone.",
+     offsetof(iface_values, batch), &size_},
+    {"ATTEND", "y",
+     "A thread answers reads of this process's memory, and sends gathered messages, while the "
+     "program does not call in. Without it reads wait, and nothing is gathered. Of tcp alone.",
+     offsetof(iface_values, attend), &bool_},
 };
+constexpr size_t self_fields = 3;
+constexpr size_t shm_fields = 4;
+constexpr size_t network_fields = 5;
 
 constexpr field cm_fields[] = {
     {"PRIV_DATA_LEN", "4k", "Private data a connection request or reply carries, in bytes.",
      offsetof(cm_values, max_conn_priv), &size_},
-    {"REUSEADDR", "n", "Listen on an address that has connections of an earlier listener.",
+    {"REUSEADDR", "y", "Listen on an address that has connections of an earlier listener.",
      offsetof(cm_values, reuse_addr), &bool_},
 };
 
@@ -59,7 +73,13 @@ std::span<const ucs::config::field> uct_md_config::fields() const
 
 std::span<const ucs::config::field> uct_iface_config::fields() const
 {
-    return uct::iface_fields;
+    std::span<const ucs::config::field> all = uct::iface_fields;
+    if (title == "tcp" || title.empty()) { // empty: of the manual page
+        return all;
+    }
+    return all.first(title == "self"  ? uct::self_fields
+                     : title == "shm" ? uct::shm_fields
+                                      : uct::network_fields);
 }
 
 std::span<const ucs::config::field> uct_cm_config::fields() const

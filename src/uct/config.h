@@ -22,7 +22,7 @@ struct config_object {
     virtual std::span<const ucs::config::field> fields() const = 0;
     virtual void *values() = 0;
 
-    ucs::config::table table() const { return {title.c_str(), prefix.c_str(), fields()}; }
+    ucs::config::table table() const { return {title.c_str(), prefix.c_str(), fields(), "UCT_"}; }
 
     std::string title;
     std::string prefix; // "TCP_": after UCX_
@@ -48,6 +48,8 @@ struct uct_iface_config final : uct::config_object {
         unsigned tx_queue_len = 0;  // TX_QUEUE_LEN: operations in flight; 0: as the provider says
         unsigned max_num_eps = 0;   // MAX_NUM_EPS: 0: as the provider says
         double connect_timeout = 0; // CONN_TIMEOUT, seconds
+        size_t batch = 0;           // BATCH, bytes
+        bool attend = false;        // ATTEND
     } v;
     std::span<const ucs::config::field> fields() const override;
     void *values() override { return &v; }
@@ -68,10 +70,11 @@ namespace uct {
 // A filled object for "<PREFIX>" (component or transport name in upper case, without the trailing
 // underscore). Throws ucs::error.
 template <class Config>
-std::unique_ptr<Config> read_config(const std::string &name, const char *env_prefix)
+std::unique_ptr<Config> read_config(const std::string &name, const char *env_prefix,
+                                    const char *file)
 {
     auto config = std::make_unique<Config>(name);
-    ucs::config::fill(config->table(), config->values(), env_prefix);
+    ucs::config::fill(config->table(), config->values(), env_prefix, file);
     return config;
 }
 

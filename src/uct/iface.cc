@@ -3,6 +3,7 @@
 #include "uct/iface.h"
 
 #include "ucs/error.h"
+#include "uct/atomic.h"
 
 #include <bit>
 
@@ -28,6 +29,13 @@ bool has(const uct_iface_params_t &params, uint64_t field)
 ucs_status_t above_limit(const char *argument, size_t value, size_t limit)
 {
     ucs_error("%s %zu is above the limit %zu", argument, value, limit);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+ucs_status_t misaligned_atomic(uint64_t address, size_t size)
+{
+    ucs_error("remote_addr 0x%lx of an atomic operation is not aligned to %zu bytes", address,
+              size);
     return UCS_ERR_INVALID_PARAM;
 }
 
@@ -117,10 +125,15 @@ void ep::pending_purge(uct_pending_purge_callback_t callback, void *arg)
 iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct_md &domain,
              const uct_iface_params_t &params)
     : uct_iface{table}, owner(*worker_of(&worker)), md(domain),
+      async_event_cb_(has(params, UCT_IFACE_PARAM_FIELD_ASYNC_EVENT_CB) ? params.async_event_cb
+                                                                        : nullptr),
+      async_event_arg_(has(params, UCT_IFACE_PARAM_FIELD_ASYNC_EVENT_ARG) ? params.async_event_arg
+                                                                          : nullptr),
       rx_headroom_(has(params, UCT_IFACE_PARAM_FIELD_RX_HEADROOM) ? params.rx_headroom : 0),
       am_alignment_(has(params, UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT) ? params.am_alignment : 0),
       am_align_offset_(has(params, UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) ? params.am_align_offset
                                                                           : 0),
+      features_(has(params, UCT_IFACE_PARAM_FIELD_FEATURES) ? params.features : UINT64_MAX),
       err_handler_(has(params, UCT_IFACE_PARAM_FIELD_ERR_HANDLER) ? params.err_handler : nullptr),
       err_handler_arg_(has(params, UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG) ? params.err_handler_arg
                                                                           : nullptr)
@@ -149,20 +162,33 @@ iface::~iface()
 
 void iface::set_am_handler(uint8_t id, uct_am_callback_t callback, void *arg)
 {
-    am_[id] = callback ? am_handler{callback, arg} : am_handler{drop_message, &am_[id]};
+    am_handler handler = callback ? am_handler{callback, arg} : am_handler{drop_message, &am_[id]};
+    if (trace_) {
+        trace_->set_handler(id, handler);
+    } else {
+        am_[id] = handler;
+    }
 }
 
-void iface::report_error(ep &failed, ucs_status_t status)
+void iface::set_am_tracer(uct_am_tracer_t tracer, void *arg)
+{
+    trace_.reset();
+    if (tracer && ucs::log::enabled(ucs::log::level::trace_data)) {
+        trace_ = std::make_unique<am_trace>(*this, tracer, arg);
+    }
+}
+
+void iface::report_error(uct_ep_h failed, ucs_status_t status)
 {
     if (!err_handler_) {
-        ucs_debug("endpoint %p failed: %s; no error handler", static_cast<void *>(&failed),
+        ucs_debug("endpoint %p failed: %s; no error handler", static_cast<void *>(failed),
                   ucs_status_string(status));
         return;
     }
-    ucs_status_t handled = err_handler_(err_handler_arg_, &failed, status);
+    ucs_status_t handled = err_handler_(err_handler_arg_, failed, status);
     if (handled != UCS_OK && handled != UCS_INPROGRESS) {
         ucs_error("error %s of endpoint %p was not handled: %s", ucs_status_string(status),
-                  static_cast<void *>(&failed), ucs_status_string(handled));
+                  static_cast<void *>(failed), ucs_status_string(handled));
     }
 }
 

@@ -7,12 +7,14 @@
 
 #include "ucs/compiler.h"
 #include "ucs/list.h"
+#include "uct/am_trace.h"
 #include "uct/md.h"
 #include "uct/worker.h"
 
 #include <uct/api/uct.h>
 
 #include <cstring>
+#include <memory>
 
 namespace uct {
 
@@ -50,6 +52,7 @@ class ep : public uct_ep {
     ucs_status_t no_resource();
 
     ucs_status_t status() const { return status_; }
+    bool connected() const { return connected_; }
     void set_connected();
     void suspend();                       // no sends until set_connected() or set_failed()
     void set_failed(ucs_status_t status); // the first one sticks
@@ -64,6 +67,7 @@ class ep : public uct_ep {
     virtual bool post_held() { return true; }
 
     bool has_pending() const { return !pending_.empty(); }
+    uint64_t round() const; // of the interface's progress
 
     uct::iface &owner_;
 
@@ -78,11 +82,6 @@ class ep : public uct_ep {
     uint64_t stalled_round_ = 0; // the round of progress in which a send found no room
     ucs::list_node waiting_link_;
     ucs::list<pending_node, &pending_node::link> pending_;
-};
-
-struct am_handler {
-    uct_am_callback_t callback;
-    void *arg;
 };
 
 class iface : public uct_iface {
@@ -102,9 +101,11 @@ class iface : public uct_iface {
 
     // callback nullptr: arriving messages are dropped with a warning.
     void set_am_handler(uint8_t id, uct_am_callback_t callback, void *arg);
+    // tracer nullptr: none.
+    void set_am_tracer(uct_am_tracer_t tracer, void *arg);
 
-    // Tells the user that an endpoint is dead; only from progress.
-    void report_error(ep &failed, ucs_status_t status);
+    // Tells the user that an endpoint is dead; only where the error handler may run.
+    void report_error(uct_ep_h failed, ucs_status_t status);
 
     void progress_enable(unsigned flags);
     void progress_disable(unsigned flags);
@@ -114,7 +115,14 @@ class iface : public uct_iface {
 
   protected:
     friend class ep;
+    friend class am_trace;
     ~iface();
+
+    // What the program will use the interface for: any of these features?
+    bool wants(uint64_t features) const { return (features_ & features) != 0; }
+    // Told that an armed event happened; nullptr when nobody asked.
+    uct_async_event_cb_t async_event_cb_;
+    void *async_event_arg_;
 
     // Runs the requests that wait on endpoints, in order, as long as they find room. Every poll
     // function calls it once.
@@ -146,6 +154,8 @@ class iface : public uct_iface {
     unsigned dispatch(ep *waiting);
 
     am_handler am_[UCT_AM_ID_MAX];
+    std::unique_ptr<am_trace> trace_;
+    uint64_t features_; // UCT_IFACE_FEATURE_*
     uct_error_handler_t err_handler_;
     void *err_handler_arg_;
     unsigned enabled_ = 0; // UCT_PROGRESS_*
@@ -153,6 +163,11 @@ class iface : public uct_iface {
     ep *current_ = nullptr; // whose requests run; nullptr when it was destroyed by one of them
     ucs::list<ep, &ep::waiting_link_> waiting_;
 };
+
+inline uint64_t ep::round() const
+{
+    return owner_.round_;
+}
 
 inline ucs_status_t ep::no_resource()
 {

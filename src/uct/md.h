@@ -8,6 +8,7 @@
 
 #include <uct/api/uct.h>
 
+#include <span>
 #include <vector>
 
 struct uct_md {
@@ -29,6 +30,16 @@ struct uct_md {
     virtual uct_mem_h reg(void *address, size_t length, unsigned flags) = 0;
     virtual void dereg(uct_mem_h memh) = 0;
     virtual void pack_mkey(uct_mem_h memh, void *buffer) = 0; // md_attr.rkey_packed_size bytes
+
+    // What a handle of reg() or alloc() covers.
+    virtual std::span<char> memory_of(uct_mem_h memh) const = 0;
+
+    // address: AF_INET or AF_INET6. Whether a server of this domain can listen on it (LOCAL), or a
+    // client connect to it (REMOTE): UCT_MD_FLAG_SOCKADDR.
+    virtual bool is_sockaddr_accessible(const sockaddr *, uct_sockaddr_accessibility_t) const
+    {
+        return false;
+    }
 
     // Memory of the domain itself: UCT_MD_FLAG_ALLOC.
     virtual uct_mem_h alloc(size_t *, void **, unsigned)

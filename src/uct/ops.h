@@ -10,15 +10,22 @@
 
 namespace uct {
 
+// A transport that something besides the user's thread works on gives a class instead, made from
+// the handle for the time of each call.
+struct no_guard {
+    explicit no_guard(const void *) {}
+};
+
 // The function behind a slot: handle first, then the arguments of the method.
-template <class Class, auto Method>
+template <class Class, auto Method, class Guard>
 struct thunk;
 
-template <class Class, class Base, class R, class... A, R (Base::*Method)(A...)>
-struct thunk<Class, Method> {
+template <class Class, class Base, class R, class... A, R (Base::*Method)(A...), class Guard>
+struct thunk<Class, Method, Guard> {
     template <class Handle>
     static R call(Handle handle, A... args)
     {
+        [[maybe_unused]] Guard guard(handle);
         return (static_cast<Class *>(handle)->*Method)(args...);
     }
 };
@@ -40,14 +47,15 @@ struct unsupported<R (*)(A...)> {
     }
 };
 
-#define UCS_SLOT(slot, Class, Handle, method)                                                      \
+#define UCS_SLOT(slot, Class, Handle, method) UCS_GUARDED_SLOT(slot, Class, Handle, method, Guard)
+#define UCS_GUARDED_SLOT(slot, Class, Handle, method, Guard)                                       \
     if constexpr (requires { &Class::method; }) {                                                  \
-        ops.slot = thunk<Class, &Class::method>::template call<Handle>;                            \
+        ops.slot = thunk<Class, &Class::method, Guard>::template call<Handle>;                     \
     } else {                                                                                       \
         ops.slot = unsupported<decltype(ops.slot)>::call;                                          \
     }
 
-template <class Iface, class Ep>
+template <class Iface, class Ep, class Guard = no_guard>
 uct_iface_ops_t make_ops()
 {
     uct_iface_ops_t ops{};
@@ -95,7 +103,7 @@ uct_iface_ops_t make_ops()
     UCS_SLOT(iface_progress, Iface, uct_iface_h, progress)
     UCS_SLOT(iface_event_fd_get, Iface, uct_iface_h, event_fd_get)
     UCS_SLOT(iface_event_arm, Iface, uct_iface_h, event_arm)
-    UCS_SLOT(iface_close, Iface, uct_iface_h, close)
+    UCS_GUARDED_SLOT(iface_close, Iface, uct_iface_h, close, no_guard) // nothing is left to leave
     UCS_SLOT(iface_query, Iface, uct_iface_h, query)
     UCS_SLOT(iface_get_device_address, Iface, uct_iface_h, get_device_address)
     UCS_SLOT(iface_get_address, Iface, uct_iface_h, get_address)
@@ -103,6 +111,7 @@ uct_iface_ops_t make_ops()
     // The one slot without a handle in front: the interface is in the parameters.
     if constexpr (requires { &Iface::create_ep; }) {
         ops.ep_create = [](const uct_ep_params_t *params, uct_ep_h *ep_p) {
+            [[maybe_unused]] Guard guard(params->iface);
             return static_cast<Iface *>(params->iface)->create_ep(*params, ep_p);
         };
     } else {
@@ -112,5 +121,6 @@ uct_iface_ops_t make_ops()
 }
 
 #undef UCS_SLOT
+#undef UCS_GUARDED_SLOT
 
 } // namespace uct

@@ -9,6 +9,7 @@
 // transport: hash of the transport's name; length: of the whole, in bytes.
 #pragma once
 
+#include "ucs/sockaddr.h"
 #include "ucs/sys.h"
 #include "uct/ofi/doorbell.h"
 
@@ -16,10 +17,11 @@
 
 #include <cstdint>
 #include <cstring>
+#include <netinet/in.h>
 
 namespace uct::ofi {
 
-constexpr uint8_t address_version = 1;
+constexpr uint8_t address_version = 2;
 
 enum class address_kind : uint8_t { device = 1, rdm = 2, msg = 3 };
 
@@ -101,6 +103,27 @@ inline uint64_t network_identity()
 {
     const ucs::host_identity &h = ucs::this_host();
     return mix(h.boot, h.net_ns);
+}
+
+// Family, address and host of a device on an internet.
+inline void set_inet(const sockaddr_storage &own, device_address *device)
+{
+    device->host = network_identity();
+    device->family = own.ss_family;
+    device->loopback = ucs::sockaddr_is_loopback(reinterpret_cast<const sockaddr *>(&own));
+    if (own.ss_family == AF_INET) {
+        memcpy(device->ip, &reinterpret_cast<const sockaddr_in &>(own).sin_addr, 4);
+    } else if (own.ss_family == AF_INET6) {
+        memcpy(device->ip, &reinterpret_cast<const sockaddr_in6 &>(own).sin6_addr, 16);
+    }
+}
+
+// Whether packets can go from own to there: loopback devices reach only themselves.
+inline bool inet_reachable(const device_address &there, const sockaddr_storage &own)
+{
+    bool loopback = ucs::sockaddr_is_loopback(reinterpret_cast<const sockaddr *>(&own));
+    return there.family == own.ss_family && there.loopback == loopback &&
+           (!loopback || there.host == network_identity());
 }
 
 } // namespace uct::ofi

@@ -16,6 +16,9 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     if (UCS_UNLIKELY(length + sizeof(header) > owner().limit.on_stack || id >= UCT_AM_ID_MAX)) {
         return am_short_buffered(id, header, payload, length);
     }
+    if (owner().limit.batched > 0 && streaming()) {
+        return add_to_batch(id, &header, sizeof(header), payload, length);
+    }
     alignas(16) char message[short_limit];
     memcpy(message, &header, sizeof(header));
     copy_bytes(message + sizeof(header), payload, length);
@@ -71,7 +74,7 @@ ucs_status_t ep::am_short_iov(uint8_t id, const uct_iov_t *iov, size_t count)
             length += iov[i].length;
         }
     }
-    send_packed(b, id, length);
+    send_small(b, id, length);
     return UCS_OK;
 }
 
@@ -87,7 +90,17 @@ ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned)
     if (UCS_UNLIKELY(!b)) {
         return no_resource();
     }
-    size_t length = pack(b->data, arg);
+    return send_small(b, id, pack(b->data, arg));
+}
+
+// A packed message that may be small enough for a batch.
+UCS_ALWAYS_INLINE ssize_t ep::send_small(buffer_op *b, uint8_t id, size_t length)
+{
+    if (length <= owner().limit.batched && streaming() &&
+        add_to_batch(id, nullptr, 0, b->data, length) == UCS_OK) {
+        owner().put(b);
+        return static_cast<ssize_t>(length);
+    }
     return send_packed(b, id, length);
 }
 
@@ -95,8 +108,13 @@ ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned)
 // held, and the endpoint is not ready until it went.
 ssize_t ep::send_packed(buffer_op *b, uint64_t data, size_t length)
 {
+    if (batch_) {
+        flush_batch();
+    }
     ssize_t ret;
-    if (length <= owner().limit.inject) {
+    if (UCS_UNLIKELY(!held_ops_.empty())) { // the batch before it was
+        ret = -FI_EAGAIN;
+    } else if (length <= owner().limit.inject) {
         ret = fi_injectdata(target, b->data, length, data, address);
         if (UCS_LIKELY(ret == 0)) {
             owner().put(b);
@@ -112,35 +130,42 @@ ssize_t ep::send_packed(buffer_op *b, uint64_t data, size_t length)
         if (ret != -FI_EAGAIN) {
             return post_failed(ret, b);
         }
+        b->what = op::kind::send;
         b->length = length;
         b->cq_data = data;
-        held_op_ = b;
+        held_ops_.push_back(b);
         hold();
+        refused();
+        return static_cast<ssize_t>(length);
     }
-    ring(); // also when it was refused: the core may have left the peer a request of its own
+    ring();
     return static_cast<ssize_t>(length);
 }
 
 bool ep::post_held()
 {
-    buffer_op *b = held_op_;
     if (!target) {
         return false;
     }
-    ssize_t ret = fi_senddata(target, b->data, b->length, b->desc, b->cq_data, address,
-                              static_cast<fi_context2 *>(b));
-    if (ret == -FI_EAGAIN) {
-        ring();
-        return false;
+    while (!held_ops_.empty()) {
+        auto *b = static_cast<buffer_op *>(held_ops_.front());
+        ssize_t ret = b->what == op::kind::tag_send
+                          ? post_tagged(b)
+                          : fi_senddata(target, b->data, b->length, b->desc, b->cq_data, address,
+                                        static_cast<fi_context2 *>(b));
+        if (ret == -FI_EAGAIN) {
+            refused();
+            return false;
+        }
+        held_ops_.pop_front();
+        if (ret != 0) {
+            post_failed(ret, b);
+        } else {
+            posted(b, op::kind::send, nullptr);
+            ring();
+        }
     }
-    held_op_ = nullptr;
-    if (ret != 0) {
-        post_failed(ret, b);
-    } else {
-        posted(b, op::kind::send, nullptr);
-        ring();
-    }
-    return true;
+    return fenced_ == 0;
 }
 
 ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length,
@@ -163,6 +188,12 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
     if (UCS_UNLIKELY(header_length + iov_length(iov, count) > limit.segment)) {
         return above_limit("uct_ep_am_zcopy: length", header_length + iov_length(iov, count),
                            limit.segment);
+    }
+    if (UCS_UNLIKELY(batch_ != nullptr)) {
+        flush_batch();
+        if (!ready()) {
+            return not_ready();
+        }
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {

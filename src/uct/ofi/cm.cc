@@ -6,6 +6,7 @@
 #include "ucs/sockaddr.h"
 #include "uct/ofi/cm_ep.h"
 #include "uct/ofi/cm_listener.h"
+#include "uct/worker.h"
 
 namespace uct::ofi {
 
@@ -13,8 +14,9 @@ namespace {
 
 class cm final : public uct_cm {
   public:
-    cm(uct_component &component, const core &c, const uct_cm_config &config)
-        : uct_cm(component), engine_(cm_engine::open(c, config.v.max_conn_priv))
+    cm(uct_component &component, const core &c, worker *poller, const uct_cm_config &config)
+        : uct_cm(component), engine_(cm_engine::open(c, poller, config.v.max_conn_priv)),
+          reuse_addr_(config.v.reuse_addr)
     {
     }
 
@@ -29,13 +31,14 @@ class cm final : public uct_cm {
 
     uct_listener *listen(const sockaddr *address, const uct_listener_params_t &params) override
     {
-        return new cm_listener(*this, engine_, address, params);
+        return new cm_listener(*this, engine_, address, params, reuse_addr_);
     }
 
     ucs_status_t create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p) override;
 
   private:
     std::shared_ptr<cm_engine> engine_;
+    const bool reuse_addr_;
 };
 
 void check_client(const uct_ep_params_t &params)
@@ -103,9 +106,10 @@ ucs_status_t cm::create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p)
 
 } // namespace
 
-uct_cm *open_cm(const core &c, uct_component &component, uct_worker *, const uct_cm_config &config)
+uct_cm *open_cm(const core &c, uct_component &component, uct_worker *handle,
+                const uct_cm_config &config)
 {
-    return new cm(component, c, config);
+    return new cm(component, c, worker_of(handle), config);
 }
 
 } // namespace uct::ofi

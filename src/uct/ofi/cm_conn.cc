@@ -18,7 +18,9 @@ namespace uct::ofi {
 
 namespace {
 
-constexpr size_t receives_posted = 2;
+// Verbs refuses what finds no receive. tcp leaves it in the socket: one is posted at a time, by a
+// client when it is connected and knows whether more of the answer follows.
+constexpr size_t receives_posted_verbs = 2;
 constexpr uint64_t linger_ns = 3'000'000'000;   // for the peer to take the last message
 constexpr uint64_t collect_ns = 10'000'000'000; // for a client to send the rest of its request
 
@@ -115,8 +117,14 @@ void cm_conn::open_endpoint(fi_info *info)
                              engine_.provider().provider.c_str(), cm_data_max_);
         }
         cm_data_max_ = std::min(cm_data_max_, cm_wire::message_max);
-        for (size_t i = 0; i < receives_posted; ++i) {
-            post_receive(device_->get_op(this, true));
+        inject_size_ = info->tx_attr->inject_size;
+        bool tcp = engine_.provider().transport == "tcp";
+        if (!tcp) {
+            for (size_t i = 0; i < receives_posted_verbs; ++i) {
+                post_receive(device_->get_op(this, true, cm_wire::message_max));
+            }
+        } else if (server_) {
+            post_receive(device_->get_op(this, true, next_message()));
         }
     } catch (...) {
         close_endpoint();
@@ -162,9 +170,16 @@ void cm_conn::drop_request()
     info_.reset();
 }
 
+// What the peer may say next, in bytes: private data follows only until all of it is here.
+size_t cm_conn::next_message() const
+{
+    bool data = state_ == state::collecting || (!server_ && state_ != state::open);
+    return data ? cm_wire::message_max : cm_wire::header_size;
+}
+
 void cm_conn::post_receive(cm_op *op)
 {
-    ssize_t ret = fi_recv(endpoint_.get(), op->data, sizeof(op->data), op->desc, 0, &op->context);
+    ssize_t ret = fi_recv(endpoint_.get(), op->data(), op->room, op->desc, 0, &op->context);
     if (ret != 0) {
         device_->put_op(op);
         check(ret, "fi_recv");
@@ -174,8 +189,8 @@ void cm_conn::post_receive(cm_op *op)
 
 void cm_conn::send(const cm_wire::message &m)
 {
-    cm_op *op = device_->get_op(this, false);
-    op->length = static_cast<uint32_t>(cm_wire::write(op->data, m));
+    cm_op *op = device_->get_op(this, false, cm_wire::header_size + m.chunk_len);
+    op->length = static_cast<uint32_t>(cm_wire::write(op->data(), m));
     *sends_tail_ = op;
     sends_tail_ = &op->next;
     flush_sends();
@@ -185,7 +200,11 @@ void cm_conn::flush_sends()
 {
     while (up_ && sends_head_) {
         cm_op *op = sends_head_;
-        ssize_t ret = fi_send(endpoint_.get(), op->data, op->length, op->desc, 0, &op->context);
+        // No completion to wait for. A connection has a few of these, fewer than its queue holds.
+        bool inject = op->length <= inject_size_;
+        ssize_t ret =
+            inject ? fi_inject(endpoint_.get(), op->data(), op->length, 0)
+                   : fi_send(endpoint_.get(), op->data(), op->length, op->desc, 0, &op->context);
         if (ret == -FI_EAGAIN) {
             return; // a completion brings us back
         }
@@ -197,6 +216,8 @@ void cm_conn::flush_sends()
             // The end of the connection is reported by its event.
             ucs_debug("connection %p: fi_send: %s", static_cast<void *>(this),
                       fi_strerror(static_cast<int>(-ret)));
+        }
+        if (ret != 0 || inject) {
             device_->put_op(op);
         } else {
             posted_.push_back(op);
@@ -243,16 +264,21 @@ void cm_conn::on_received(cm_op *op, size_t length, int error)
         device_->put_op(op);
         return;
     }
-    if (cm_wire::parse(op->data, length, m)) {
+    if (cm_wire::parse(op->data(), length, m)) {
         handle(m);
     } else {
         ucs_debug("connection %p: %zu bytes that are no message", static_cast<void *>(this),
                   length);
         fail(UCS_ERR_CONNECTION_RESET);
     }
-    if (!endpoint_) {
-        device_->put_op(op);
-    } else if (ucs::guard([&] { post_receive(op); }) != UCS_OK) {
+    device_->put_op(op);
+    post_next_receive();
+}
+
+void cm_conn::post_next_receive()
+{
+    if (endpoint_ &&
+        ucs::guard([&] { post_receive(device_->get_op(this, true, next_message())); }) != UCS_OK) {
         fail(UCS_ERR_CONNECTION_RESET);
     }
 }
@@ -319,6 +345,7 @@ void cm_conn::data_complete()
         notice(due_request);
     } else {
         state_ = state::open;
+        to_send_ = std::vector<char>();
         notice(due_connect);
     }
 }
@@ -352,8 +379,9 @@ ucs_status_t cm_conn::connect(const void *data, size_t length)
     if (state_ == state::over) {
         return status_ == UCS_OK ? UCS_ERR_NOT_CONNECTED : status_;
     }
-    if (server_ || connect_asked_) {
-        ucs_error("uct_ep_connect: ep must be a client endpoint that was not connected before");
+    if (server_ || connect_asked_ || (user_ && user_->user().pack)) {
+        ucs_error("uct_ep_connect: ep must be a client endpoint without sockaddr_pack_cb that was "
+                  "not connected before");
         return UCS_ERR_INVALID_PARAM;
     }
     connect_asked_ = true;
@@ -470,10 +498,12 @@ void cm_conn::accept(cm_ep *user, const void *data, size_t length)
         send({cm_wire::type::reply, static_cast<uint32_t>(length), engine_.incarnation(),
               to_send_.data(), chunk});
         send_rest(chunk);
+        to_send_ = std::vector<char>();
     } else {
         try {
             open_endpoint(info_.get());
-            accept_core(cm_wire::type::accept); // the rest follows when the connection is up
+            accept_core(cm_wire::type::accept);
+            rest_follows_ = true;
         } catch (const ucs::error &e) {
             // Out of memory or descriptors is ours, anything else is a client that has gone.
             if (e.status() == UCS_ERR_NO_MEMORY) {
@@ -489,6 +519,7 @@ void cm_conn::accept(cm_ep *user, const void *data, size_t length)
     }
     user_ = user;
     delivered_ = true;
+    received_ = std::vector<char>();
     state_ = state::accepting;
 }
 
@@ -544,12 +575,21 @@ void cm_conn::on_connected(const void *data, size_t length)
 {
     up_ = true;
     if (server_) {
-        if (state_ == state::accepting) {
+        if (rest_follows_) {
             send_rest(std::min(to_send_.size(), cm_data_max_ - cm_wire::header_size));
+            to_send_ = std::vector<char>();
         }
         flush_sends();
         return;
     }
+    on_answer(data, length);
+    if (engine_.provider().transport == "tcp") {
+        post_next_receive();
+    }
+}
+
+void cm_conn::on_answer(const void *data, size_t length)
+{
     cm_wire::message m;
     if (!cm_wire::parse(data, length, m)) {
         fail(UCS_ERR_CONNECTION_RESET);

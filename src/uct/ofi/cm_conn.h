@@ -106,7 +106,10 @@ class cm_conn {
     void open_endpoint(fi_info *info);
     void close_endpoint();
     void drop_request();
+    size_t next_message() const;
     void post_receive(cm_op *op);
+    void post_next_receive();
+    void on_answer(const void *data, size_t length);
     void on_operation_failed(int error);
     void send(const cm_wire::message &m);
     void send_rest(size_t offset);
@@ -150,6 +153,7 @@ class cm_conn {
     bool notified_ = false;      // client: NOTIFY was sent
     bool up_ = false;            // messages may be sent
     bool lingering_ = false;     // nobody owns it; it waits for the peer to close
+    bool rest_follows_ = false;  // the answer went with fi_accept: more of it when connected
     uint64_t deadline_ = 0;      // monotonic ns, 0: none
 
     sockaddr_storage remote_{};
@@ -160,6 +164,7 @@ class cm_conn {
     cm_device *device_ = nullptr;
     fid_ptr<fid_ep> endpoint_;
     size_t cm_data_max_ = 0;
+    size_t inject_size_ = 0;
     cm_op *sends_head_ = nullptr; // not yet taken by the provider
     cm_op **sends_tail_ = &sends_head_;
     std::vector<cm_op *> posted_;

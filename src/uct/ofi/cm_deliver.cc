@@ -140,8 +140,7 @@ bool cm_conn::pack(cm_engine::lock &held)
         close_endpoint();
         return false;
     }
-    buffer.resize(static_cast<size_t>(length));
-    to_send_ = std::move(buffer);
+    to_send_.assign(buffer.data(), buffer.data() + length);
     connect_asked_ = true;
     return true;
 }
@@ -165,6 +164,9 @@ void cm_conn::deliver_request(cm_engine::lock &held)
     if (!listener_ || listener_->closing()) {
         reject();
         return;
+    }
+    if (device_name_.empty()) {
+        device_name_ = listener_->device();
     }
     if (device_name_.empty()) {
         try {
@@ -210,9 +212,11 @@ void cm_conn::deliver_connect(cm_engine::lock &held)
     args.remote_data = &data;
     args.status = status_;
     cm_ep *ep = user_;
-    if (user.connect) {
-        engine_.call_out(held, this, ep, [&] { user.connect(ep, user.user_data, &args); });
+    if (user.connect &&
+        !engine_.call_out(held, this, ep, [&] { user.connect(ep, user.user_data, &args); })) {
+        return;
     }
+    received_ = std::vector<char>();
 }
 
 void cm_conn::deliver_notify(cm_engine::lock &held)

@@ -7,13 +7,13 @@
 #include "ucs/sys.h"
 #include "uct/ofi/cm_conn.h"
 #include "uct/ofi/cm_listener.h"
+#include "uct/ofi/eq.h"
 #include "uct/ofi/error.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace uct::ofi {
 
@@ -38,11 +38,35 @@ fid_pep *fid_to_pep(fid_t fid)
 
 // ---- Device
 
-cm_device::cm_device(fid_fabric *fabric, const fi_info *info)
+cm_device::cm_device(const core &c, fid_fabric *fabric, const fi_info *info)
     : name(info->domain_attr->name ? info->domain_attr->name : ""),
       local_mr_(info->domain_attr->mr_mode & FI_MR_LOCAL),
-      ops_({.object_size = sizeof(cm_op),
-            .align = 64,
+      short_ops_(pool_params(cm_wire::header_size)), long_ops_(pool_params(cm_wire::message_max))
+{
+    info_ptr copy = dup_info(info);
+    fid_domain *domain = nullptr;
+    check(fi_domain(fabric, copy.get(), &domain, nullptr), "fi_domain");
+    domain_.reset(domain);
+
+    fi_cq_attr attr{};
+    attr.size = cq_entries;
+    attr.format = FI_CQ_FORMAT_MSG;
+    attr.wait_obj = FI_WAIT_FD;
+    fid_cq *cq = nullptr;
+    check(fi_cq_open(domain, &attr, &cq, nullptr), "fi_cq_open");
+    cq_.reset(cq);
+    if (c.provider == "tcp") {
+        // Completions come in turns only, which leave none when they end.
+        signal_.mute(cq);
+    }
+}
+
+cm_device::~cm_device() = default;
+
+ucs::mpool_base::params cm_device::pool_params(size_t room)
+{
+    return {.object_size = sizeof(cm_op) + room,
+            .align = alignof(std::max_align_t),
             .chunk = 32,
             .arg = this,
             .chunk_alloc =
@@ -60,23 +84,8 @@ cm_device::cm_device(fid_fabric *fabric, const fi_info *info)
                 [](void *, void *object, void *cookie) {
                     auto *op = static_cast<cm_op *>(object);
                     op->desc = cookie ? fi_mr_desc(static_cast<fid_mr *>(cookie)) : nullptr;
-                }})
-{
-    info_ptr copy = dup_info(info);
-    fid_domain *domain = nullptr;
-    check(fi_domain(fabric, copy.get(), &domain, nullptr), "fi_domain");
-    domain_.reset(domain);
-
-    fi_cq_attr attr{};
-    attr.size = cq_entries;
-    attr.format = FI_CQ_FORMAT_MSG;
-    attr.wait_obj = FI_WAIT_FD;
-    fid_cq *cq = nullptr;
-    check(fi_cq_open(domain, &attr, &cq, nullptr), "fi_cq_open");
-    cq_.reset(cq);
+                }};
 }
-
-cm_device::~cm_device() = default;
 
 void *cm_device::alloc_chunk(size_t size, size_t align, void **cookie)
 {
@@ -94,15 +103,17 @@ void *cm_device::alloc_chunk(size_t size, size_t align, void **cookie)
     return memory;
 }
 
-cm_op *cm_device::get_op(cm_conn *owner, bool receive)
+cm_op *cm_device::get_op(cm_conn *owner, bool receive, size_t room)
 {
-    auto *op = static_cast<cm_op *>(ops_.get());
+    room = room > cm_wire::header_size ? cm_wire::message_max : cm_wire::header_size;
+    auto *op = static_cast<cm_op *>(pool_of(room).get());
     if (!op) {
         throw std::bad_alloc();
     }
     op->owner = owner;
     op->device = this;
     op->next = nullptr;
+    op->room = static_cast<uint32_t>(room);
     op->receive = receive;
     return op;
 }
@@ -116,7 +127,7 @@ struct cm_engine::lists {
 
 cm_engine::cm_engine(const core &c, size_t max_priv)
     : core_(c), max_priv_(max_priv), event_buffer_(sizeof(fi_eq_cm_entry) + event_data_max),
-      lists_(std::make_unique<lists>())
+      lists_(std::make_unique<lists>()), driver_(*this)
 {
     const fi_info *info = devices(c).front().infos.front();
     fid_fabric *fabric = nullptr;
@@ -128,61 +139,47 @@ cm_engine::cm_engine(const core &c, size_t max_priv)
     fid_eq *eq = nullptr;
     check(fi_eq_open(fabric, &attr, &eq, nullptr), "fi_eq_open");
     eq_.reset(eq);
-
-    wakeup_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (wakeup_fd_ < 0) {
-        throw ucs::error(UCS_ERR_IO_ERROR, "eventfd: %s", strerror(errno));
-    }
 }
 
-std::shared_ptr<cm_engine> cm_engine::open(const core &c, size_t max_priv)
+std::shared_ptr<cm_engine> cm_engine::open(const core &c, worker *poller, size_t max_priv)
 {
     std::shared_ptr<cm_engine> engine(new cm_engine(c, max_priv));
-    engine->start();
+    engine->start(poller);
     return engine;
 }
 
-void cm_engine::start()
+void cm_engine::start(worker *poller)
 {
     int fd = -1;
     check(fi_control(&eq_->fid, FI_GETWAIT, &fd), "fi_control(FI_GETWAIT) of the event queue");
-    eq_watch_ = ucs::async_watch::fd(fd, EPOLLIN, on_event, this);
-    wakeup_watch_ = ucs::async_watch::fd(wakeup_fd_, EPOLLIN, on_event, this);
+    driver_.add(fd);
+    driver_.start(poller);
 }
 
 cm_engine::~cm_engine()
 {
     // No callback runs behind these lines.
-    eq_watch_.reset();
-    wakeup_watch_.reset();
+    driver_.stop();
     tick_.reset();
-    for (auto &device : devices_) {
-        device->watch_.reset();
-    }
     while (cm_conn *conn = lists_->all.front()) {
         delete conn; // requests that nobody answered, connections that linger
     }
+    end_handshakes(core_, eq_.get());
     devices_.clear();
-    if (wakeup_fd_ >= 0) {
-        close(wakeup_fd_);
-    }
 }
 
 void cm_engine::stop()
 {
     {
         lock held(mutex_);
+        driver_.forget_worker();
         for (cm_conn *conn : lists_->all) {
             if (conn->owned()) {
                 return;
             }
         }
     }
-    eq_watch_.reset();
-    wakeup_watch_.reset();
-    for (auto &device : devices_) {
-        device->watch_.reset();
-    }
+    driver_.stop();
     ucs::async_watch tick;
     {
         lock held(mutex_); // its callback resets it, too
@@ -224,7 +221,7 @@ info_ptr cm_engine::make_info(const std::string &device, int family) const
     info->rx_attr->size = 8;
     info->tx_attr->iov_limit = 1;
     info->rx_attr->iov_limit = 1;
-    info->tx_attr->inject_size = 0;
+    info->tx_attr->inject_size = std::min(info->tx_attr->inject_size, cm_wire::header_size);
     info->caps = FI_MSG | FI_SEND | FI_RECV;
     info->tx_attr->caps = FI_MSG | FI_SEND;
     info->rx_attr->caps = FI_MSG | FI_RECV;
@@ -245,11 +242,11 @@ cm_device &cm_engine::device_of(const fi_info *info)
             return *device;
         }
     }
-    auto device = std::make_unique<cm_device>(fabric_.get(), info);
+    auto device = std::make_unique<cm_device>(core_, fabric_.get(), info);
     int fd = -1;
     check(fi_control(&device->cq_->fid, FI_GETWAIT, &fd),
           "fi_control(FI_GETWAIT) of the completion queue");
-    device->watch_ = ucs::async_watch::fd(fd, EPOLLIN, on_event, this);
+    driver_.add(fd);
     devices_.push_back(std::move(device));
     return *devices_.back();
 }
@@ -294,9 +291,7 @@ void cm_engine::schedule(cm_conn *conn)
         lists_->due.push_back(conn);
     }
     if (turn_thread_ != std::this_thread::get_id()) {
-        uint64_t one = 1;
-        // Full means that it is readable already.
-        [[maybe_unused]] ssize_t ret = write(wakeup_fd_, &one, sizeof(one));
+        driver_.wake();
     }
 }
 
@@ -368,14 +363,6 @@ void cm_engine::wait_for_callback(lock &held, const void *owner)
     }
 }
 
-void cm_engine::on_event(void *arg, uint32_t)
-{
-    // Gone when its last owner waits for this callback to return.
-    if (auto engine = static_cast<cm_engine *>(arg)->weak_from_this().lock()) {
-        engine->progress();
-    }
-}
-
 void cm_engine::on_tick(void *arg, uint32_t)
 {
     auto engine = static_cast<cm_engine *>(arg)->weak_from_this().lock();
@@ -401,31 +388,57 @@ void cm_engine::on_tick(void *arg, uint32_t)
     }
 }
 
-void cm_engine::drain_wakeup()
-{
-    uint64_t count;
-    [[maybe_unused]] ssize_t ret = read(wakeup_fd_, &count, sizeof(count));
-}
-
 void cm_engine::progress()
 {
     lock held(mutex_);
-    turn_thread_ = std::this_thread::get_id();
-    drain_wakeup();
+    if (driver_.polling() || turn_thread_ != std::thread::id()) {
+        return;
+    }
+    driver_.used_up();
+    bool did_something = false;
     do {
-        bool more;
-        do {
-            poll_cqs();
-            more = poll_eq();
-            clean();
-            while (cm_conn *conn = lists_->due.pop_front()) {
-                conn->deliver(held);
-                clean();
-                more = true;
-            }
-        } while (more);
+        while (take_turn(held)) {
+            did_something = true;
+        }
     } while (!may_sleep());
+    if (did_something) {
+        driver_.stir();
+    }
+}
+
+unsigned cm_engine::poll()
+{
+    auto self = shared_from_this(); // a callback may close the connection manager
+    lock held(mutex_, std::try_to_lock);
+    if (!held || turn_thread_ != std::thread::id()) {
+        return 0;
+    }
+    driver_.begin_poll();
+    driver_.used_up();
+    bool did_something = take_turn(held);
+    driver_.end_poll(did_something);
+    return did_something;
+}
+
+bool cm_engine::take_turn(lock &held)
+{
+    turn_thread_ = std::this_thread::get_id();
+    bool did_something = poll_cqs();
+    for (bool more = true; more;) {
+        more = false;
+        while (poll_eq()) {
+            more = true;
+        }
+        clean();
+        while (cm_conn *conn = lists_->due.pop_front()) {
+            conn->deliver(held);
+            clean();
+            more = true;
+        }
+        did_something |= more;
+    }
     turn_thread_ = {};
+    return did_something;
 }
 
 bool cm_engine::may_sleep()
@@ -496,41 +509,50 @@ void cm_engine::handle_error()
     }
 }
 
-void cm_engine::poll_cqs()
+bool cm_engine::poll_cqs()
 {
+    size_t before = completed_;
     for (size_t i = 0; i < devices_.size(); ++i) {
         while (poll_cq(*devices_[i])) {
         }
     }
+    return completed_ != before;
 }
 
+// Whether to look again.
 bool cm_engine::poll_cq(cm_device &device)
 {
-    fi_cq_msg_entry entries[16];
-    ssize_t count = fi_cq_read(device.cq_.get(), entries, 16);
+    constexpr ssize_t batch = 16;
+    fi_cq_msg_entry entries[batch];
+    ssize_t count = fi_cq_read(device.cq_.get(), entries, batch);
     if (count == -FI_EAVAIL) {
-        return handle_cq_error(device);
+        return handle_cq_errors(device);
     }
     for (ssize_t i = 0; i < count; ++i) {
         complete(static_cast<cm_op *>(entries[i].op_context), entries[i].len, 0);
     }
-    return count > 0;
+    return count == batch;
 }
 
-bool cm_engine::handle_cq_error(cm_device &device)
+// All that are there: unlike another read, this asks no socket.
+bool cm_engine::handle_cq_errors(cm_device &device)
 {
-    fi_cq_err_entry entry{};
-    if (fi_cq_readerr(device.cq_.get(), &entry, 0) <= 0) {
-        return false;
+    bool did_something = false;
+    for (;;) {
+        fi_cq_err_entry entry{};
+        if (fi_cq_readerr(device.cq_.get(), &entry, 0) <= 0) {
+            return did_something;
+        }
+        did_something = true;
+        if (entry.op_context) {
+            complete(static_cast<cm_op *>(entry.op_context), 0, entry.err);
+        }
     }
-    if (entry.op_context) {
-        complete(static_cast<cm_op *>(entry.op_context), 0, entry.err);
-    }
-    return true;
 }
 
 void cm_engine::complete(cm_op *op, size_t length, int error)
 {
+    ++completed_;
     if (!op->owner) {
         op->device->put_op(op);
     } else if (op->receive) {

@@ -3,15 +3,18 @@
 // each device, and the turn in which both are read and the user's callbacks are made.
 //
 // Threads. One mutex guards the engine, its connections and listeners, and every libfabric call on
-// their objects. The user's callbacks are made by the async thread only, one at a time, and without
-// the mutex: a callback may call anything of the connection manager, on any object. Who destroys an
-// object waits until a running callback of that object has returned, unless he is that callback.
+// their objects. The user's callbacks are made in turns, by one thread at a time (cm_driver.h says
+// whose), and without the mutex: a callback may call anything of the connection manager, on any
+// object. Who destroys an object waits until a running callback of that object has returned, unless
+// he is that callback.
 #pragma once
 
 #include "ucs/async.h"
 #include "ucs/list.h"
 #include "ucs/mpool.h"
+#include "uct/ofi/cm_driver.h"
 #include "uct/ofi/cm_wire.h"
+#include "uct/ofi/cq_signal.h"
 #include "uct/ofi/fid.h"
 #include "uct/ofi/info.h"
 
@@ -39,20 +42,23 @@ struct cm_op {
     cm_op *next;
     void *desc;
     uint32_t length; // of a send
+    uint32_t room;   // at data()
     bool receive;
-    alignas(8) char data[cm_wire::message_max];
+
+    char *data() { return reinterpret_cast<char *>(this + 1); }
 };
 
 // A domain with its completion queue and its registered message buffers.
 class cm_device {
   public:
-    cm_device(fid_fabric *fabric, const fi_info *info);
+    cm_device(const core &c, fid_fabric *fabric, const fi_info *info);
     cm_device(const cm_device &) = delete;
     cm_device &operator=(const cm_device &) = delete;
     ~cm_device();
 
-    cm_op *get_op(cm_conn *owner, bool receive); // throws bad_alloc
-    void put_op(cm_op *op) { ops_.put(op); }
+    // With room for a message of at least that many bytes. Throws bad_alloc.
+    cm_op *get_op(cm_conn *owner, bool receive, size_t room);
+    void put_op(cm_op *op) { pool_of(op->room).put(op); }
 
     fid_domain *domain() const { return domain_.get(); }
     fid_cq *cq() const { return cq_.get(); }
@@ -61,19 +67,27 @@ class cm_device {
 
   private:
     friend class cm_engine;
+    ucs::mpool_base::params pool_params(size_t room);
+    ucs::mpool_base &pool_of(size_t room)
+    {
+        return room > cm_wire::header_size ? long_ops_ : short_ops_;
+    }
     void *alloc_chunk(size_t size, size_t align, void **cookie);
 
     const bool local_mr_;
     fid_ptr<fid_domain> domain_;
-    ucs::mpool_base ops_; // the completion queue's operations write here
+    // The completion queue's operations write here. Every open connection has a receive posted,
+    // which private data cannot follow any more.
+    ucs::mpool_base short_ops_;
+    ucs::mpool_base long_ops_;
     fid_ptr<fid_cq> cq_;
-    ucs::async_watch watch_;
+    cq_signal signal_;
 };
 
 class cm_engine : public std::enable_shared_from_this<cm_engine> {
   public:
     // max_priv: private data taken from a peer, bytes.
-    static std::shared_ptr<cm_engine> open(const core &c, size_t max_priv);
+    static std::shared_ptr<cm_engine> open(const core &c, worker *poller, size_t max_priv);
     cm_engine(const cm_engine &) = delete;
     cm_engine &operator=(const cm_engine &) = delete;
     ~cm_engine();
@@ -82,6 +96,11 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     // connection managers still have their connections here. Without the mutex.
     void stop();
 
+    // The async thread's turn: until there is nothing left to do.
+    void progress();
+    // The worker's: what there is. Returns whether there was something.
+    unsigned poll();
+
     const core &provider() const { return core_; }
     size_t max_priv() const { return max_priv_; }
     uint32_t incarnation() const;
@@ -89,6 +108,7 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     fid_eq *eq() const { return eq_.get(); }
 
     std::mutex &mutex() { return mutex_; }
+    cm_driver &driver() { return driver_; }
     using lock = std::unique_lock<std::mutex>;
 
     // ---- From here on the caller holds the mutex.
@@ -136,25 +156,24 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     // Returns when no callback of owner runs; at once in that callback.
     void wait_for_callback(lock &held, const void *owner);
 
-    void poll_cqs();
+    bool poll_cqs();
+    // Whether the descriptors of all queues tell when there is something.
+    bool may_sleep();
 
   private:
     cm_engine(const core &c, size_t max_priv);
-    void start();
-    static void on_event(void *arg, uint32_t events);
+    void start(worker *poller);
     static void on_tick(void *arg, uint32_t events);
 
-    void progress();
+    bool take_turn(lock &held);
     bool poll_eq();
     void handle_event(uint32_t event, fi_eq_cm_entry *entry, size_t data_length);
     void handle_error();
     bool poll_cq(cm_device &device);
-    bool handle_cq_error(cm_device &device);
+    bool handle_cq_errors(cm_device &device);
     void complete(cm_op *op, size_t length, int error);
-    bool may_sleep();
     void begin_callback(cm_conn *conn, const void *owner);
     bool end_callback();
-    void drain_wakeup();
     cm_conn *find(const fid *endpoint);
 
     const core &core_;
@@ -167,7 +186,7 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
 
     std::mutex mutex_;
     std::condition_variable callback_done_;
-    std::thread::id turn_thread_; // who is in progress()
+    std::thread::id turn_thread_; // whose turn it is
     cm_conn *current_conn_ = nullptr;
     const void *current_owner_ = nullptr;
     bool current_retired_ = false;
@@ -175,12 +194,11 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     std::unordered_map<const fid *, cm_conn *> endpoints_;
     std::unordered_map<const fid *, cm_listener *> listeners_;
     std::vector<cm_conn *> retired_;
+    size_t completed_ = 0; // operations
     struct lists;
     std::unique_ptr<lists> lists_;
 
-    int wakeup_fd_ = -1;
-    ucs::async_watch eq_watch_;
-    ucs::async_watch wakeup_watch_;
+    cm_driver driver_;
     ucs::async_watch tick_;
 };
 

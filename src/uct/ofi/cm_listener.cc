@@ -5,44 +5,81 @@
 #include "ucs/error.h"
 #include "ucs/sockaddr.h"
 #include "uct/ofi/cm_route.h"
+#include "uct/ofi/eq.h"
 #include "uct/ofi/error.h"
 
+#include <cerrno>
 #include <cstring>
+#include <sys/socket.h>
+#include <unistd.h>
 
 namespace uct::ofi {
 
+namespace {
+
+// The core binds to addresses that have connections; who does not want that finds out by binding
+// without leave to.
+void check_unused(const sockaddr *address)
+{
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool used = fd >= 0 &&
+                bind(fd, address, static_cast<socklen_t>(ucs::sockaddr_length(address))) != 0 &&
+                errno == EADDRINUSE;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (used) {
+        throw ucs::error(UCS_ERR_BUSY, "uct_listener_create: %s is in use",
+                         ucs::sockaddr_string(address).c_str());
+    }
+}
+
+} // namespace
+
 cm_listener::cm_listener(uct_cm &owner, std::shared_ptr<cm_engine> engine, const sockaddr *address,
-                         const uct_listener_params_t &params)
+                         const uct_listener_params_t &params, bool reuse)
     : engine_(std::move(engine)), callback_(params.conn_request_cb),
       user_data_(params.field_mask & UCT_LISTENER_PARAM_FIELD_USER_DATA ? params.user_data
                                                                         : nullptr)
 {
     cm = &owner;
     const core &c = engine_->provider();
-    std::string name;
     if (!ucs::sockaddr_is_any(address)) {
-        name = device_with_address(c, address);
-        if (name.empty()) {
+        device_ = device_with_address(c, address);
+        if (device_.empty()) {
             throw ucs::error(UCS_ERR_NO_DEVICE, "uct_listener_create: saddr %s is no address of %s",
                              ucs::sockaddr_string(address).c_str(), c.transport.c_str());
         }
     }
+    if (!reuse) {
+        check_unused(address);
+    }
     cm_engine::lock held(engine_->mutex());
-    info_ = engine_->make_info(name, address->sa_family);
+    info_ = engine_->make_info(device_, address->sa_family);
     set_address(&info_->src_addr, &info_->src_addrlen, address);
     fid_pep *pep = nullptr;
     check(fi_passive_ep(engine_->fabric(), info_.get(), &pep, this), "fi_passive_ep");
     pep_.reset(pep);
-    if (params.field_mask & UCT_LISTENER_PARAM_FIELD_BACKLOG) {
-        int backlog = params.backlog;
-        // tcp has a fixed one, larger than any that is asked for.
-        fi_control(&pep->fid, FI_BACKLOG, &backlog);
-    }
+    bool limited = params.field_mask & UCT_LISTENER_PARAM_FIELD_BACKLOG;
+    int backlog = limited ? params.backlog : 0;
+    bool told = limited && fi_control(&pep->fid, FI_BACKLOG, &backlog) == 0;
     check(fi_pep_bind(pep, &engine_->eq()->fid, 0), "fi_pep_bind");
     check(fi_listen(pep), "fi_listen");
     size_t length = sizeof(address_);
     check(fi_getname(&pep->fid, &address_, &length), "fi_getname");
+    if (limited && !told) {
+        set_backlog(backlog);
+    }
     engine_->add(pep, this);
+}
+
+// tcp has a fixed one. To listen again with another length of the queue is allowed.
+void cm_listener::set_backlog(int backlog)
+{
+    int fd = listening_socket(engine_->eq(), reinterpret_cast<sockaddr *>(&address_));
+    if (fd < 0 || ::listen(fd, backlog) != 0) {
+        ucs_debug("%s: the backlog stays what the core has", engine_->provider().transport.c_str());
+    }
 }
 
 cm_listener::~cm_listener()
@@ -53,7 +90,8 @@ cm_listener::~cm_listener()
     engine_->drain_events();
     while (cm_conn *request = requests_.front()) {
         if (request->delivered()) {
-            request->forget_listener(keeps_socketless()); // the user will answer it
+            // The user will answer it.
+            request->forget_listener(forgets_handshakes(engine_->provider()));
             requests_.erase(request);
         } else {
             request->reject();
@@ -64,17 +102,11 @@ cm_listener::~cm_listener()
     engine_->clean();
 }
 
-// tcp before 1.18 reads a passive endpoint again for every handshake that it has begun, also after
-// the endpoint was closed. So there only its socket goes, through an endpoint that takes it over,
-// and the rest (1 KiB) lives as long as the event queue.
-bool cm_listener::keeps_socketless() const
-{
-    return engine_->provider().provider == "tcp" && FI_VERSION_LT(fi_version(), FI_VERSION(1, 18));
-}
-
+// Where a begun handshake points to its passive endpoint, only the socket of that goes, through an
+// endpoint that takes it over, and the rest (1 KiB) lives as long as the event queue.
 void cm_listener::stop_listening()
 {
-    if (!keeps_socketless()) {
+    if (!forgets_handshakes(engine_->provider())) {
         pep_.reset();
         return;
     }

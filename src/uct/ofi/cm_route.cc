@@ -62,9 +62,33 @@ std::string device_with_address(const core &c, const sockaddr *address)
     return loopback && ucs::sockaddr_is_loopback(address) ? *loopback : std::string();
 }
 
+namespace {
+
+// What an address of this host is reached from: itself. The kernel need not be asked.
+bool is_own(const core &c, const sockaddr *remote, route *found)
+{
+    for (const device &d : devices(c)) {
+        for (const fi_info *info : d.infos) {
+            auto *own = static_cast<const sockaddr *>(info->src_addr);
+            if (own && ucs::sockaddr_same_host(own, remote)) {
+                memcpy(&found->source, own, ucs::sockaddr_length(own));
+                ucs::sockaddr_set_port(reinterpret_cast<sockaddr *>(&found->source), 0);
+                found->device = d.name;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+} // namespace
+
 route find_route(const core &c, const sockaddr *remote, const sockaddr *local)
 {
     route found{};
+    if (!local && is_own(c, remote, &found)) {
+        return found;
+    }
     socket_fd s(remote->sa_family);
     sockaddr_storage target{};
     memcpy(&target, remote, ucs::sockaddr_length(remote));

@@ -5,6 +5,8 @@
 #include "uct/ofi/cm.h"
 #include "uct/ofi/md.h"
 
+#include <memory>
+
 namespace uct::ofi {
 
 namespace {
@@ -33,13 +35,14 @@ std::vector<std::string> component::md_names() const
 
 uct_md *component::open_md(const std::string &wanted, const uct_md_config &config)
 {
-    if (config.v.reg_nonblock) {
-        ucs_warn("%sREG_NONBLOCK has no effect: the core providers register at once",
-                 config.prefix.c_str());
-    }
     for (const device &d : devices(core_)) {
         if (md_name(core_, d) == wanted) {
-            return new md(*this, core_, d);
+            auto opened = std::make_unique<md>(*this, core_, d, config);
+            if (config.v.reg_nonblock && opened->needs_local) {
+                ucs_warn("%sREG_NONBLOCK: %s maps and pins all pages when memory is registered",
+                         config.prefix.c_str(), core_.provider.c_str());
+            }
+            return opened.release();
         }
     }
     throw ucs::error(UCS_ERR_NO_DEVICE, "uct_md_open: component %s has no memory domain \"%s\"",

@@ -13,11 +13,18 @@ namespace uct::ofi {
 
 namespace {
 
+constexpr uint64_t retry_ns = 1'000'000'000; // the peer may have died while it was waited for
+
 // Room for what comes with an event.
 union event {
     fi_eq_cm_entry entry;
     char room[sizeof(fi_eq_cm_entry) + 512];
 };
+
+uint64_t after(uint64_t interval_ns)
+{
+    return interval_ns == UINT64_MAX ? UINT64_MAX : ucs::monotonic_ns() + interval_ns;
+}
 
 } // namespace
 
@@ -28,7 +35,8 @@ hello msg_iface::about(uint64_t target, refusal why) const
             .reason = static_cast<uint8_t>(why),
             .transport = transport_hash(domain.provider.transport),
             .id = id_,
-            .target = target};
+            .target = target,
+            .attempt = attempts_};
 }
 
 fid_ptr<fid_ep> msg_iface::make_endpoint(fi_info *info, connection *context)
@@ -52,7 +60,7 @@ fid_ptr<fid_ep> msg_iface::make_endpoint(fi_info *info, connection *context)
     return endpoint;
 }
 
-void msg_iface::connect(connection &c, const sockaddr_storage &to)
+void msg_iface::begin(connection &c, sockaddr_storage to)
 {
     auto *address = reinterpret_cast<const sockaddr *>(&to);
     info_ptr info = dup_info(domain.info.get());
@@ -65,10 +73,22 @@ void msg_iface::connect(connection &c, const sockaddr_storage &to)
     memcpy(info->dest_addr, address, info->dest_addrlen);
     c.ours = true;
     c.now = connection::state::connecting;
-    c.deadline = ucs::monotonic_ns() + timeout_ns_;
+    c.crossed_attempt = 0;
+    c.remote = to;
+    ++attempts_;
     c.endpoint = make_endpoint(info.get(), &c);
     hello greeting = about(c.id, refusal::none);
     check(fi_connect(c.endpoint.get(), address, &greeting, sizeof(greeting)), "fi_connect");
+}
+
+// Begins it anew; the endpoints that wait for it do not notice.
+void msg_iface::connect_again(connection &c)
+{
+    c.endpoint.reset();
+    if (ucs::guard([&] { begin(c, c.remote); }) != UCS_OK) {
+        c.endpoint.reset();
+        c.deadline = 0; // ends at the next look
+    }
 }
 
 unsigned msg_iface::poll_eq()
@@ -86,13 +106,15 @@ unsigned msg_iface::poll_eq()
         if (n < 0) {
             break;
         }
+        hello from{};
+        size_t length = static_cast<size_t>(n) - sizeof(e.entry);
+        memcpy(&from, e.entry.data, std::min(length, sizeof(from)));
+        bool understood =
+            length >= sizeof(from) && from.magic == hello_magic && from.version == hello_version;
         if (kind == FI_CONNREQ) {
-            hello from{};
-            size_t length = static_cast<size_t>(n) - sizeof(e.entry);
-            memcpy(&from, e.entry.data, std::min(length, sizeof(from)));
-            on_request(e.entry.info, from, length);
+            on_request(e.entry.info, understood ? &from : nullptr);
         } else if (kind == FI_CONNECTED) {
-            on_connected(of(e.entry.fid));
+            on_connected(of(e.entry.fid), understood ? &from : nullptr);
         } else if (kind == FI_SHUTDOWN) {
             end(of(e.entry.fid), UCS_ERR_CONNECTION_RESET);
         }
@@ -119,50 +141,70 @@ connection *msg_iface::of(fid_t fid)
     return nullptr;
 }
 
-void msg_iface::on_request(fi_info *raw, const hello &from, size_t length)
+void msg_iface::on_request(fi_info *raw, const hello *from)
 {
     info_ptr info(raw);
-    if (length < sizeof(from) || from.magic != hello_magic || from.version != hello_version) {
+    if (!from) {
         refuse(raw, refusal::malformed);
         return;
     }
-    if (from.target != id_) {
+    if (from->target != id_) {
         refuse(raw, refusal::not_me); // the port was another interface's before
         return;
     }
-    auto fresh = std::make_unique<connection>(from.id);
-    if (from.id == id_) {
-        accept(raw, *fresh);
-        loops_.push_back(std::move(fresh));
+    if (from->id == id_) {
+        auto loop = std::make_unique<connection>(id_);
+        accept(raw, *loop, *from);
+        if (loop->endpoint) {
+            loops_.push_back(std::move(loop));
+        } else {
+            --pending_;
+        }
         return;
     }
-    connection *existing = find(from.id);
-    if (existing && existing->ours && existing->now != connection::state::waiting &&
-        id_ < from.id) {
+    connection *existing = find(from->id);
+    if (existing && keeps(*existing, *from)) {
         refuse(raw, refusal::crossed);
         return;
     }
-    if (existing && (existing->now == connection::state::connecting ||
-                     existing->now == connection::state::waiting)) {
-        // Theirs replaces ours; nothing was sent on ours yet.
+    if (existing && existing->now != connection::state::connected) {
+        // Theirs replaces what has not come up; nothing was sent on it yet.
         existing->endpoint.reset();
         existing->ours = false;
         --pending_;
-        accept(raw, *existing);
+        accept(raw, *existing, *from);
         return;
     }
     if (existing) {
-        // The peer would not begin another one while it has this.
-        end(existing, UCS_ERR_CONNECTION_RESET);
+        end(existing, UCS_ERR_CONNECTION_RESET); // the peer has lost it already
     }
-    accept(raw, *fresh);
-    connections_[from.id] = std::move(fresh);
+    auto fresh = std::make_unique<connection>(from->id);
+    accept(raw, *fresh, *from);
+    connections_[from->id] = std::move(fresh);
 }
 
-void msg_iface::accept(fi_info *info, connection &c)
+// Whether a connection that exists stays when the peer's request comes.
+bool msg_iface::keeps(connection &existing, const hello &from)
+{
+    switch (existing.now) {
+    case connection::state::waiting:
+        return false;
+    case connection::state::connecting:
+        if (id_ > from.id) {
+            return false;
+        }
+        existing.crossed_attempt = from.attempt;
+        return true;
+    default:
+        return from.attempt <= existing.peer_attempt;
+    }
+}
+
+void msg_iface::accept(fi_info *info, connection &c, const hello &from)
 {
     c.now = connection::state::accepting;
-    c.deadline = ucs::monotonic_ns() + timeout_ns_;
+    c.peer_attempt = from.attempt;
+    c.deadline = after(timeout_ns_);
     ++pending_;
     ucs_status_t status = ucs::guard([&] {
         // The request's own info carries the handle, ours what we use of the core.
@@ -175,7 +217,8 @@ void msg_iface::accept(fi_info *info, connection &c)
     });
     if (status != UCS_OK) {
         c.endpoint.reset();
-        c.deadline = 0; // ends at the next look
+        refuse(info, refusal::none); // the core keeps the request until it is answered
+        c.deadline = 0;              // ends at the next look
     }
 }
 
@@ -188,10 +231,18 @@ void msg_iface::refuse(fi_info *info, refusal why)
     }
 }
 
-void msg_iface::on_connected(connection *c)
+void msg_iface::on_connected(connection *c, const hello *answer)
 {
     if (!c || c->now == connection::state::connected) {
         return;
+    }
+    if (c->ours) {
+        c->peer_attempt = answer ? answer->attempt : 0;
+        if (c->crossed_attempt > c->peer_attempt) {
+            // The peer accepted this, lost it and began another one, which was refused.
+            connect_again(*c);
+            return;
+        }
     }
     c->now = connection::state::connected;
     --pending_;
@@ -229,6 +280,11 @@ void msg_iface::on_refused(connection *c, ucs_status_t status, refusal why)
     if (c->now == connection::state::connecting && why == refusal::crossed) {
         c->endpoint.reset();
         c->now = connection::state::waiting;
+        c->retry_at = after(retry_ns);
+        return;
+    }
+    if (c->now == connection::state::connecting && why == refusal::none && c->crossed_attempt) {
+        connect_again(*c); // the peer waits for it
         return;
     }
     if (c->now != connection::state::connected && status == UCS_ERR_NOT_CONNECTED) {
@@ -292,10 +348,16 @@ void msg_iface::expire()
     for (bool again = true; again;) {
         again = false;
         for (auto &[id, c] : connections_) {
-            if (c->now != connection::state::connected && now > c->deadline) {
+            if (c->now == connection::state::connected) {
+                continue;
+            }
+            if (now > c->deadline) {
                 end(c.get(), c->deadline ? UCS_ERR_ENDPOINT_TIMEOUT : UCS_ERR_IO_ERROR);
                 again = true; // the map changed
                 break;
+            }
+            if (c->now == connection::state::waiting && now > c->retry_at) {
+                connect_again(*c);
             }
         }
     }

@@ -4,6 +4,8 @@
 #include "uct/ofi/error.h"
 #include "uct/ofi/iface.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace uct::ofi {
@@ -14,6 +16,9 @@ unsigned iface::poll_cq(fid_cq *cq)
     fi_cq_data_entry entries[batch];
     ssize_t n = fi_cq_read(cq, entries, batch);
     if (n <= 0) {
+        if (used_count_ > 0 && cq == cq_.get()) {
+            repost_used();
+        }
         return UCS_LIKELY(n == -FI_EAGAIN) || n == 0 ? 0 : cq_error(cq, n);
     }
     for (ssize_t i = 0; i < n; ++i) {
@@ -33,6 +38,10 @@ UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &
         receives_.put(r); // nobody wants it any more
         return;
     }
+    if (UCS_UNLIKELY((entry.data & ~am_id_mask) != 0)) {
+        on_special(r, entry);
+        return;
+    }
     ucs_status_t status = deliver(static_cast<uint8_t>(entry.data & am_id_mask), r->payload,
                                   entry.len, UCT_CB_PARAM_FLAG_DESC);
     if (UCS_UNLIKELY(status == UCS_INPROGRESS)) {
@@ -45,13 +54,32 @@ UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &
     repost(r);
 }
 
+void iface::on_special(receive_op *r, const fi_cq_data_entry &entry)
+{
+    if (entry.data & am_batch) {
+        deliver_batch(r, entry.len);
+    }
+    repost(r);
+}
+
 void iface::repost(receive_op *r)
 {
-    if (UCS_UNLIKELY(!post(r))) {
-        receives_.put(r);
-        ++missing_receives_;
-    } else if (UCS_UNLIKELY(missing_receives_ > 0)) {
-        post_receives(rx_, std::exchange(missing_receives_, 0));
+    used_[used_count_++] = r;
+    if (used_count_ >= used_limit_) {
+        repost_used();
+    }
+}
+
+void iface::repost_used()
+{
+    while (used_count_ > 0) {
+        receive_op *r = used_[--used_count_];
+        if (UCS_UNLIKELY(!post(r))) {
+            receives_.put(r);
+            ++missing_receives_;
+        } else if (UCS_UNLIKELY(missing_receives_ > 0)) {
+            post_receives(rx_, std::exchange(missing_receives_, 0));
+        }
     }
 }
 
@@ -68,6 +96,7 @@ bool iface::post(receive_op *r)
 void iface::post_receives(fid_ep *where, unsigned count)
 {
     rx_ = where;
+    used_limit_ = std::clamp(count / 8, used_limit_, most_used);
     for (; count > 0; --count) {
         auto *r = static_cast<receive_op *>(receives_.get());
         if (!r) {
@@ -89,6 +118,10 @@ void iface::release_desc(uct_recv_desc_t *self, void *)
 
 void iface::finish(op *o, ucs_status_t status)
 {
+    if (UCS_UNLIKELY(o->what >= op::kind::tag_receive)) {
+        on_tagged(o, status);
+        return;
+    }
     // The callbacks may destroy the endpoint: what they complete leaves its list before.
     ucs::list<op, &op::link> marks;
     if (o->link.linked()) {
@@ -97,11 +130,10 @@ void iface::finish(op *o, ucs_status_t status)
             o->owner->take_marks(marks);
         }
     }
-    --outstanding_;
+    ended(o->sequence);
     uct_completion_t *completion = o->completion;
-    if (o->what == op::kind::get_bcopy && status == UCS_OK) {
-        auto *b = static_cast<buffer_op *>(o);
-        b->unpack(b->arg, b->data, b->length);
+    if (UCS_UNLIKELY(o->what >= op::kind::get_bcopy)) {
+        finish_special(o, status);
     }
     put(o);
     complete(completion, status);
@@ -109,6 +141,20 @@ void iface::finish(op *o, ucs_status_t status)
         completion = mark->completion;
         put(mark);
         complete(completion, status == UCS_ERR_CANCELED ? status : UCS_OK);
+    }
+}
+
+void iface::finish_special(op *o, ucs_status_t status)
+{
+    auto *b = static_cast<buffer_op *>(o);
+    if (o->what == op::kind::get_bcopy) {
+        if (status == UCS_OK) {
+            b->unpack(b->arg, b->data, b->length);
+        }
+        return;
+    }
+    if (o->what == op::kind::fetch && status == UCS_OK) {
+        memcpy(b->arg, b->data + ep::atomic_result, b->length);
     }
 }
 

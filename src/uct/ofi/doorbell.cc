@@ -50,7 +50,8 @@ std::atomic<uint32_t> *map_word(int fd)
 void write_byte(int fd)
 {
     char byte = 1;
-    // A full pipe is readable already; a broken one has nobody to wake.
+    // A full pipe is readable already. All who write can read, too, so that no pipe is ever broken,
+    // which would cost the program a SIGPIPE.
     [[maybe_unused]] ssize_t n = write(fd, &byte, 1);
 }
 
@@ -118,7 +119,7 @@ remote_bell::remote_bell(const bell_address &address)
     int page_fd = open_through(address, address.page_fd, O_RDWR);
     try {
         word = map_word(page_fd);
-        pipe_fd_ = open_through(address, address.pipe_fd, O_WRONLY | O_NONBLOCK);
+        pipe_fd_ = open_through(address, address.pipe_fd, O_RDWR | O_NONBLOCK);
     } catch (...) {
         close(page_fd);
         if (word) {

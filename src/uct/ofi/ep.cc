@@ -6,6 +6,7 @@
 #include "uct/ofi/msg_iface.h"
 #include "uct/ofi/rdm_iface.h"
 
+#include <rdma/fi_endpoint.h>
 #include <utility>
 
 namespace uct::ofi {
@@ -44,10 +45,19 @@ void ep::posted(op *o, op::kind what, uct_completion_t *completion)
     ++owner().outstanding_;
 }
 
+void ep::refused()
+{
+    if (bell_) {
+        ring(); // the core may have left the peer a request of its own
+    } else if (remote && !reached_) {
+        static_cast<rdm_iface &>(owner()).not_reached(*remote);
+    }
+}
+
 ucs_status_t ep::post_failed(ssize_t ret)
 {
     if (UCS_LIKELY(ret == -FI_EAGAIN)) {
-        ring(); // the core may have left the peer a request of its own
+        refused();
         return no_resource();
     }
     // A broken connection also shows up as an event, which is what fails the endpoint.
@@ -66,7 +76,11 @@ ucs_status_t ep::post_failed(ssize_t ret, op *unused)
 void ep::take_marks(ucs::list<op, &op::link> &marks)
 {
     while (!in_flight_.empty() && in_flight_.front()->what == op::kind::flush_mark) {
-        marks.push_back(in_flight_.pop_front());
+        op *mark = in_flight_.pop_front();
+        if (!mark->completion) {
+            open_fence(own_fence);
+        }
+        marks.push_back(mark);
     }
 }
 
@@ -79,7 +93,10 @@ ucs_status_t ep::flush(unsigned flags, uct_completion_t *completion)
     if (UCS_UNLIKELY(status() != UCS_OK)) {
         return status();
     }
-    if (held_op_ || has_pending()) {
+    if (batch_) {
+        flush_batch();
+    }
+    if (!held_ops_.empty() || has_pending()) {
         return no_resource();
     }
     if (in_flight_.empty()) {
@@ -100,17 +117,101 @@ ucs_status_t ep::flush(unsigned flags, uct_completion_t *completion)
 
 ucs_status_t ep::fence(unsigned)
 {
+    if (batch_) {
+        flush_batch();
+    }
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    op *last = last_overtaken();
+    if (last && !(fenced_ & own_fence)) {
+        op *mark = owner().get_op();
+        if (!mark) {
+            return no_resource();
+        }
+        mark->what = op::kind::flush_mark;
+        mark->owner = this;
+        mark->completion = nullptr;
+        in_flight_.insert_after(last, mark);
+        close_fence(own_fence);
+    }
     return status();
+}
+
+op *ep::last_overtaken()
+{
+    op *last = nullptr;
+    for (op *o : in_flight_) {
+        if (owner().limit.overtaken >> static_cast<unsigned>(o->what) & 1) {
+            last = o;
+        }
+    }
+    return last;
+}
+
+void ep::close_fence(fence_kind kind)
+{
+    fenced_ |= kind;
+    hold();
+}
+
+// An endpoint is known by its interface: all endpoints between two share what they go over.
+ucs_status_t ep::get_address(uct_ep_addr_t *address)
+{
+    return owner().write_address(reinterpret_cast<uct_iface_addr_t *>(address));
+}
+
+ucs_status_t ep::connect_to_ep(const uct_device_addr_t *device, const uct_ep_addr_t *address)
+{
+    if (connected_to_someone()) {
+        ucs_error("uct_ep_connect_to_ep: ep is connected already");
+        return UCS_ERR_ALREADY_EXISTS;
+    }
+    return ucs::guard([&] {
+        owner().attach(*this, {.device = device,
+                               .device_length = SIZE_MAX,
+                               .iface = reinterpret_cast<const uct_iface_addr_t *>(address),
+                               .iface_length = SIZE_MAX});
+    });
 }
 
 ucs_status_t ep::check(unsigned, uct_completion_t *)
 {
+    if (status() == UCS_OK && target) {
+        ping();
+        owner().probe(*this);
+    }
     return status();
+}
+
+bool ep::ping()
+{
+    if (!target || status() != UCS_OK || owner().domain.on_node()) {
+        return true;
+    }
+    for (op *o : in_flight_) {
+        if (o->what == op::kind::ping) {
+            return true; // nobody has taken the last one yet
+        }
+    }
+    buffer_op *b = owner().get_buffer();
+    if (!b) {
+        return true; // all of them are on their way
+    }
+    ssize_t ret =
+        fi_senddata(target, b->data, 0, b->desc, am_ping, address, static_cast<fi_context2 *>(b));
+    if (ret != 0) {
+        post_failed(ret, b);
+        return false;
+    }
+    posted(b, op::kind::ping, nullptr);
+    ring();
+    return true;
 }
 
 void ep::cancel()
 {
     set_failed(UCS_ERR_CANCELED);
+    fenced_ = 0;
+    drop_unsent();
     // The core may still read or write the memory of operations in flight; what the user gets is
     // their end as far as callbacks go. The callbacks may destroy the endpoint.
     ofi::iface &home = owner();
@@ -123,8 +224,8 @@ void ep::cancel()
         uct_completion_t *completion = std::exchange(o->completion, nullptr);
         if (o->what == op::kind::flush_mark) {
             home.put(o);
-        } else if (o->what == op::kind::get_bcopy) {
-            o->what = op::kind::rma;
+        } else if (o->what == op::kind::get_bcopy || o->what == op::kind::fetch) {
+            o->what = op::kind::get; // what arrives is for nobody
         }
         complete(completion, UCS_ERR_CANCELED);
     }
@@ -133,7 +234,8 @@ void ep::cancel()
 op *ep::oldest_rma()
 {
     for (op *o : in_flight_) {
-        if (o->what == op::kind::rma || o->what == op::kind::get_bcopy) {
+        if (o->what == op::kind::put || o->what == op::kind::get ||
+            o->what == op::kind::get_bcopy) { // not atomics
             return o;
         }
     }
@@ -142,10 +244,9 @@ op *ep::oldest_rma()
 
 void ep::fail_operations(ucs_status_t status)
 {
+    fenced_ = 0;
     ofi::iface &home = owner();
-    if (held_op_) {
-        home.put(std::exchange(held_op_, nullptr));
-    }
+    drop_unsent();
     ucs::list<op, &op::link> all;
     all.splice_back(in_flight_);
     for (op *o : all) {
@@ -154,18 +255,27 @@ void ep::fail_operations(ucs_status_t status)
     while (op *o = all.pop_front()) {
         uct_completion_t *completion = o->completion;
         if (o->what != op::kind::flush_mark) {
-            --home.outstanding_;
+            home.ended(o->sequence);
         }
         home.put(o);
         complete(completion, status);
     }
 }
 
+void ep::drop_unsent()
+{
+    if (op *batch = std::exchange(batch_, nullptr)) {
+        batch->link.unlink();
+        owner().put(batch);
+    }
+    while (op *o = held_ops_.pop_front()) {
+        owner().put(o);
+    }
+}
+
 void ep::orphan_operations()
 {
-    if (held_op_) {
-        owner().put(std::exchange(held_op_, nullptr));
-    }
+    drop_unsent();
     while (op *o = in_flight_.pop_front()) {
         o->owner = nullptr;
         if (o->what == op::kind::flush_mark) {
@@ -181,6 +291,9 @@ void ep::destroy()
     }
     if (owner().failing_ == this) {
         owner().failing_ = nullptr;
+    }
+    if (batch_) {
+        flush_batch();
     }
     orphan_operations();
     if (remote) {

@@ -76,10 +76,12 @@ const inventory &find_all()
         if (!tcp || !*tcp) {
             tcp = "tcp";
         }
+        // The RDM endpoints of xnet, which is "net" in libfabric 1.17 and "tcp" afterwards.
+        const char *tcp_rdm = FI_VERSION_LT(fi_version(), FI_VERSION(1, 18)) ? "net" : "tcp";
         const core candidates[] = {
-            {"shm", "shm", FI_EP_RDM}, {"verbs", "verbs", FI_EP_MSG}, {"efa", "efa", FI_EP_RDM},
-            {"cxi", "cxi", FI_EP_RDM}, {"opx", "opx", FI_EP_RDM},     {"psm3", "psm3", FI_EP_RDM},
-            {"tcp", tcp, FI_EP_MSG},
+            {"shm", "shm", FI_EP_RDM}, {"verbs", "verbs", FI_EP_MSG},  {"efa", "efa", FI_EP_RDM},
+            {"cxi", "cxi", FI_EP_RDM}, {"opx", "opx", FI_EP_RDM},      {"psm3", "psm3", FI_EP_RDM},
+            {"tcp", tcp, FI_EP_MSG},   {"tcprdm", tcp_rdm, FI_EP_RDM},
         };
         for (const core &c : candidates) {
             std::vector<device> list = find_devices(c);

@@ -2,9 +2,12 @@
 // Fabric and domain of a device, memory registration, remote keys.
 #include "uct/ofi/md.h"
 
+#include "ucs/sockaddr.h"
 #include "ucs/topo.h"
+#include "uct/ofi/cm_route.h"
 #include "uct/ofi/component.h"
 #include "uct/ofi/error.h"
+#include "uct/ofi/mappings.h"
 #include "uct/ofi/msg_iface.h"
 #include "uct/ofi/rdm_iface.h"
 
@@ -26,9 +29,10 @@ constexpr uint64_t used_caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_SEND | FI_RECV |
 info_ptr cut_down(const fi_info *whole)
 {
     info_ptr info = dup_info(whole);
-    info->caps &= used_caps;
-    info->tx_attr->caps &= used_caps;
-    info->rx_attr->caps &= used_caps;
+    uint64_t used = used_caps | (info->ep_attr->type == FI_EP_RDM ? FI_TAGGED : 0);
+    info->caps &= used;
+    info->tx_attr->caps &= used;
+    info->rx_attr->caps &= used;
     info->tx_attr->op_flags = 0;
     info->rx_attr->op_flags = 0;
     info->domain_attr->threading = FI_THREAD_COMPLETION;
@@ -60,17 +64,21 @@ uint16_t transport_hash(const std::string &name)
     return static_cast<uint16_t>(hash ^ (hash >> 16));
 }
 
-md::md(ofi::component &owner, const core &c, const device &d)
+md::md(ofi::component &owner, const core &c, const device &d, const uct_md_config &config)
     : uct_md(owner), provider(c), dev(d), info(cut_down(d.infos.front())),
       fabric(open_fabric(info.get())), domain(open_domain(fabric.get(), info.get())),
-      needs_local((info->domain_attr->mr_mode & FI_MR_LOCAL) != 0)
+      needs_local((info->domain_attr->mr_mode & FI_MR_LOCAL) != 0),
+      always_(config.v.reg_nonblock ? UCT_MD_MEM_FLAG_NONBLOCK : 0)
 {
 }
 
 void md::query(uct_md_attr_t *attr)
 {
     memset(attr, 0, sizeof(*attr));
-    attr->cap.flags = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_RKEY;
+    attr->cap.flags = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_ADVISE;
+    if (provider.msg()) {
+        attr->cap.flags |= UCT_MD_FLAG_SOCKADDR;
+    }
     if (needs_local) {
         attr->cap.flags |= UCT_MD_FLAG_NEED_MEMH;
     }
@@ -82,13 +90,33 @@ void md::query(uct_md_attr_t *attr)
     attr->cap.max_reg = SIZE_MAX;
     attr->cap.reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
-    attr->cap.detect_mem_types = 0;
+    attr->cap.detect_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->reg_cost.c = needs_local ? 50e-6 : 1e-6;
     attr->reg_cost.m = needs_local ? 0.05e-9 : 0;
     snprintf(attr->component_name, sizeof(attr->component_name), "%s",
              uct_md::component.name.c_str());
     attr->rkey_packed_size = sizeof(packed_rkey) + (on_node() ? sizeof(shared_memory_key) : 0);
-    memset(&attr->local_cpus, 0xff, sizeof(attr->local_cpus));
+    ucs::topo::local_cpus(sys_device(), &attr->local_cpus);
+}
+
+// The PCI function behind the device: as the core says, else as the kernel's name of it says.
+ucs_sys_device_t md::sys_device() const
+{
+    if (on_node()) {
+        return UCS_SYS_DEVICE_ID_UNKNOWN;
+    }
+    const fid_nic *nic = info->nic;
+    if (nic && nic->bus_attr && nic->bus_attr->bus_type == FI_BUS_PCI) {
+        const fi_pci_attr &pci = nic->bus_attr->attr.pci;
+        ucs_sys_device_t device = ucs::topo::device_by_bus_id({.domain = pci.domain_id,
+                                                               .bus = pci.bus_id,
+                                                               .slot = pci.device_id,
+                                                               .function = pci.function_id});
+        if (device != UCS_SYS_DEVICE_ID_UNKNOWN) {
+            return device;
+        }
+    }
+    return ucs::topo::device_by_name(dev.name);
 }
 
 std::vector<uct_tl_resource_desc_t> md::tl_resources()
@@ -97,9 +125,30 @@ std::vector<uct_tl_resource_desc_t> md::tl_resources()
     snprintf(resource.tl_name, sizeof(resource.tl_name), "%s", provider.transport.c_str());
     snprintf(resource.dev_name, sizeof(resource.dev_name), "%s", dev.name.c_str());
     resource.dev_type = provider.transport == "shm" ? UCT_DEVICE_TYPE_SHM : UCT_DEVICE_TYPE_NET;
-    resource.sys_device =
-        on_node() ? UCS_SYS_DEVICE_ID_UNKNOWN : ucs::topo::device_by_name(dev.name);
+    resource.sys_device = sys_device();
     return {resource};
+}
+
+std::span<char> md::memory_of(uct_mem_h memh) const
+{
+    auto *m = static_cast<const memory *>(memh);
+    return {reinterpret_cast<char *>(m->base), m->length};
+}
+
+bool md::is_sockaddr_accessible(const sockaddr *address, uct_sockaddr_accessibility_t way) const
+{
+    if (!provider.msg()) {
+        return false;
+    }
+    if (way == UCT_SOCKADDR_ACC_LOCAL) {
+        return ucs::sockaddr_is_any(address) || device_with_address(provider, address) == dev.name;
+    }
+    try {
+        return find_route(provider, address, nullptr).device == dev.name;
+    } catch (const ucs::error &e) {
+        ucs_debug("%s", e.what());
+        return false;
+    }
 }
 
 uct_iface *md::open_iface(uct_worker *worker, const uct_iface_params_t &params,
@@ -138,7 +187,12 @@ uct_mem_h md::reg(void *address, size_t length, unsigned flags)
     if (flags & (UCT_MD_MEM_ACCESS_REMOTE_PUT | UCT_MD_MEM_ACCESS_REMOTE_ATOMIC)) {
         access |= FI_REMOTE_WRITE;
     }
-    return new memory(do_reg(address, length, access));
+    auto m = std::make_unique<memory>(do_reg(address, length, access));
+    // Cores that want memory registered for local use pin it themselves.
+    if ((flags & UCT_MD_MEM_FLAG_LOCK) && !needs_local) {
+        m->locked = locked_pages(address, length);
+    }
+    return m.release();
 }
 
 memory md::reg_local(void *address, size_t length)
@@ -154,6 +208,7 @@ void md::dereg(uct_mem_h memh)
 void md::pack_mkey(uct_mem_h memh, void *buffer)
 {
     auto *m = static_cast<const memory *>(memh);
+    exposed.store(true, std::memory_order_relaxed);
     packed_rkey packed{};
     packed.version = rkey_version;
     packed.flags = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? rkey_virtual : 0;
@@ -172,8 +227,10 @@ void md::pack_mkey(uct_mem_h memh, void *buffer)
 
 uct_mem_h md::alloc(size_t *length_p, void **address_p, unsigned flags)
 {
-    auto shared = std::make_unique<shared_memory>(*length_p, *address_p,
-                                                  (flags & UCT_MD_MEM_FLAG_FIXED) != 0);
+    flags |= always_;
+    auto shared =
+        std::make_unique<shared_memory>(*length_p, *address_p, (flags & UCT_MD_MEM_FLAG_FIXED) != 0,
+                                        (flags & UCT_MD_MEM_FLAG_NONBLOCK) == 0);
     auto *m =
         static_cast<memory *>(reg(shared->address, shared->length, flags | UCT_MD_MEM_ACCESS_ALL));
     *length_p = shared->length;
@@ -197,7 +254,7 @@ ucs_status_t component::rkey_unpack(const void *buffer, uct_rkey_bundle_t *bundl
     if (core_.transport == "shm") {
         memcpy(&unpacked->mapping, static_cast<const char *>(buffer) + sizeof(packed),
                sizeof(unpacked->mapping));
-        unpacked->local = static_cast<char *>(map_shared(unpacked->mapping));
+        unpacked->local = static_cast<char *>(acquire_mapping(unpacked->mapping, packed.base));
     }
     bundle->rkey = reinterpret_cast<uct_rkey_t>(unpacked.release());
     bundle->handle = nullptr;
@@ -209,7 +266,7 @@ ucs_status_t component::rkey_release(const uct_rkey_bundle_t *bundle)
 {
     const rkey *unpacked = rkey::of(bundle->rkey);
     if (unpacked->local) {
-        unmap_shared(unpacked->local, unpacked->mapping);
+        release_mapping(unpacked->mapping);
     }
     delete unpacked;
     return UCS_OK;

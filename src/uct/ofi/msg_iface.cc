@@ -4,7 +4,9 @@
 #include "uct/ofi/msg_iface.h"
 
 #include "ucs/sockaddr.h"
+#include "uct/ofi/eq.h"
 #include "uct/ofi/error.h"
+#include "uct/ofi/tcp_state.h"
 #include "uct/ops.h"
 
 #include <algorithm>
@@ -17,22 +19,26 @@ namespace uct::ofi {
 
 namespace {
 
-constexpr unsigned default_receives = 256;
+constexpr double max_timeout = 1e9; // seconds; from there on there is none
+// Retransmissions after which a TCP peer counts as gone: with the kernel's doubling intervals, some
+// three seconds.
+constexpr unsigned dead_after = 4;
 constexpr unsigned eq_rounds = 128; // the event queue is read at least this often
+
+// A thread of the program is in here: the attendant keeps out.
+class in_use {
+  public:
+    explicit in_use(uct_iface_h handle) : owner_(static_cast<msg_iface &>(*handle).lock()) {}
+    explicit in_use(uct_ep_h handle) : in_use(handle->iface) {}
+
+  private:
+    ucs::biased_lock::owner owner_;
+};
 
 const uct_iface_ops_t &table()
 {
-    static const uct_iface_ops_t ops = make_ops<msg_iface, ep>();
+    static const uct_iface_ops_t ops = make_ops<msg_iface, ep, in_use>();
     return ops;
-}
-
-void set_ip(const sockaddr_storage &from, uint8_t (&ip)[16])
-{
-    if (from.ss_family == AF_INET) {
-        memcpy(ip, &reinterpret_cast<const sockaddr_in &>(from).sin_addr, 4);
-    } else {
-        memcpy(ip, &reinterpret_cast<const sockaddr_in6 &>(from).sin6_addr, 16);
-    }
 }
 
 sockaddr_storage make_sockaddr(const device_address &device, uint16_t port)
@@ -53,11 +59,17 @@ sockaddr_storage make_sockaddr(const device_address &device, uint16_t port)
 msg_iface::msg_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &params,
                      const uct_iface_config &config)
     : iface(table(), worker, md, params, config), id_(ucs::random_u64()),
-      timeout_ns_(static_cast<uint64_t>(std::min(config.v.connect_timeout, 3600.0) * 1e9))
+      timeout_ns_(config.v.connect_timeout < max_timeout
+                      ? static_cast<uint64_t>(config.v.connect_timeout * 1e9)
+                      : UINT64_MAX),
+      attend_(config.v.attend && md.provider.transport == "tcp")
 {
+    if (!attend_) {
+        limit.batched = 0;
+    }
     poll_ = poll<msg_iface>;
     slow_ = true;
-    open_receives(config.v.rx_queue_len ? config.v.rx_queue_len : default_receives);
+    open_receives(receives_wanted(config));
     listen();
 }
 
@@ -70,6 +82,7 @@ void msg_iface::open_receives(unsigned count)
         tx_cq_ = open_cq(8 * info.tx_attr->size);
     } else {
         cq_ = open_cq(info.tx_attr->size + count);
+        cq_signal_.mute(cq_.get());
     }
     fi_rx_attr attr = *info.rx_attr;
     attr.size = count;
@@ -94,10 +107,12 @@ void msg_iface::listen()
     check(fi_listen(pep), "fi_listen");
     size_t length = sizeof(own_);
     check(fi_getname(&pep->fid, &own_, &length), "fi_getname");
+    routes_ = routes(domain.dev.name);
 }
 
 msg_iface::~msg_iface()
 {
+    event_watch_.reset();
     closing_ = true;
     for (auto &[id, c] : connections_) {
         if (c->endpoint) {
@@ -108,13 +123,13 @@ msg_iface::~msg_iface()
     connections_.clear();
     loops_.clear();
     drain_cq();
-    if (epoll_fd_ >= 0) {
-        ::close(epoll_fd_);
-    }
+    end_handshakes(domain.provider, eq_.get());
 }
 
 void msg_iface::close()
 {
+    attendant_.reset();
+    flush_batches();
     delete this;
 }
 
@@ -123,20 +138,13 @@ ucs_status_t msg_iface::query(uct_iface_attr_t *attr)
     fill_attr(attr);
     attr->device_addr_len = sizeof(device_address);
     attr->iface_addr_len = sizeof(msg_address);
+    attr->ep_addr_len = sizeof(msg_address);
     attr->cap.flags |= UCT_IFACE_FLAG_INTER_NODE | UCT_IFACE_FLAG_EP_KEEPALIVE;
-    attr->cap.event_flags =
-        UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV | UCT_IFACE_FLAG_EVENT_FD;
-    if (domain.provider.transport == "verbs") {
-        attr->overhead = 75e-9;
-        attr->bandwidth = {.dedicated = 0, .shared = 6e9};
-        attr->latency = {.c = 1e-6, .m = 0};
-        attr->priority = 1;
-    } else {
-        bool loopback = ucs::sockaddr_is_loopback(reinterpret_cast<const sockaddr *>(&own_));
-        attr->overhead = 2e-6;
-        attr->bandwidth = {.dedicated = 0, .shared = loopback ? 4e9 : 1.2e9};
-        attr->latency = {.c = loopback ? 5e-6 : 15e-6, .m = 0};
-    }
+    attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV |
+                            UCT_IFACE_FLAG_EVENT_FD | UCT_IFACE_FLAG_EVENT_ASYNC_CB;
+    bool loopback = ucs::sockaddr_is_loopback(reinterpret_cast<const sockaddr *>(&own_));
+    set_figures(attr, loopback);
+    attr->priority = domain.provider.transport == "verbs";
     return UCS_OK;
 }
 
@@ -145,15 +153,12 @@ ucs_status_t msg_iface::get_device_address(uct_device_addr_t *address)
     device_address a{};
     a.header =
         make_header(address_kind::device, transport_hash(domain.provider.transport), sizeof(a));
-    a.host = network_identity();
-    a.family = own_.ss_family;
-    a.loopback = ucs::sockaddr_is_loopback(reinterpret_cast<const sockaddr *>(&own_));
-    set_ip(own_, a.ip);
+    set_inet(own_, &a);
     memcpy(address, &a, sizeof(a));
     return UCS_OK;
 }
 
-ucs_status_t msg_iface::get_address(uct_iface_addr_t *address)
+ucs_status_t msg_iface::write_address(uct_iface_addr_t *address)
 {
     msg_address a{};
     a.header = make_header(address_kind::msg, transport_hash(domain.provider.transport), sizeof(a));
@@ -168,63 +173,72 @@ int msg_iface::is_reachable(const uct_device_addr_t *device, const uct_iface_add
     uint16_t transport = transport_hash(domain.provider.transport);
     device_address d;
     if (!device || !read_address(device, SIZE_MAX, address_kind::device, transport, &d) ||
-        d.family != own_.ss_family) {
+        !inet_reachable(d, own_)) {
         return 0;
     }
-    bool loopback = ucs::sockaddr_is_loopback(reinterpret_cast<const sockaddr *>(&own_));
-    if (d.loopback != loopback || (loopback && d.host != network_identity())) {
+    device_address own{};
+    set_inet(own_, &own);
+    if (!d.loopback && memcmp(d.ip, own.ip, sizeof(own.ip)) != 0 &&
+        !routes_.reach(d.family, d.ip)) {
         return 0;
     }
     msg_address a;
     return !address || read_address(address, SIZE_MAX, address_kind::msg, transport, &a);
 }
 
-ucs_status_t msg_iface::create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p)
+void msg_iface::connect(ep &from, const peer_address &to)
 {
-    return ucs::guard([&] {
-        // By pointer to member: an old caller's params end before the lengths.
-        auto length = [&](uint64_t field, size_t uct_ep_params_t::*value) {
-            return params.field_mask & field ? params.*value : SIZE_MAX;
-        };
-        uint16_t transport = transport_hash(domain.provider.transport);
-        device_address device;
-        msg_address address;
-        if (!read_address(
-                params.dev_addr,
-                length(UCT_EP_PARAM_FIELD_DEV_ADDR_LENGTH, &uct_ep_params_t::dev_addr_length),
-                address_kind::device, transport, &device) ||
-            (device.family != AF_INET && device.family != AF_INET6)) {
-            throw ucs::error(UCS_ERR_INVALID_ADDR,
-                             "uct_ep_create: params->dev_addr is not an address of %s",
-                             domain.provider.transport.c_str());
+    uint16_t transport = transport_hash(domain.provider.transport);
+    device_address device;
+    msg_address address;
+    if (!read_address(to.device, to.device_length, address_kind::device, transport, &device) ||
+        (device.family != AF_INET && device.family != AF_INET6)) {
+        throw ucs::error(UCS_ERR_INVALID_ADDR,
+                         "uct_ep_create: params->dev_addr is not an address of %s",
+                         domain.provider.transport.c_str());
+    }
+    if (!read_address(to.iface, to.iface_length, address_kind::msg, transport, &address)) {
+        throw ucs::error(UCS_ERR_INVALID_ADDR,
+                         "uct_ep_create: params->iface_addr is not an address of %s",
+                         domain.provider.transport.c_str());
+    }
+    connection *c = find(address.id);
+    if (!c) {
+        c = &connect_to(device, address);
+    }
+    from.conn = c;
+    c->eps.push_back(&from);
+    if (c->now == connection::state::connected) {
+        from.target = c->endpoint.get();
+        from.set_connected();
+    }
+}
+
+void msg_iface::for_each_ep(const std::function<void(ep &)> &call)
+{
+    for (auto &[id, c] : connections_) {
+        for (ep *e : c->eps) {
+            call(*e);
         }
-        if (!read_address(
-                params.iface_addr,
-                length(UCT_EP_PARAM_FIELD_IFACE_ADDR_LENGTH, &uct_ep_params_t::iface_addr_length),
-                address_kind::msg, transport, &address)) {
-            throw ucs::error(UCS_ERR_INVALID_ADDR,
-                             "uct_ep_create: params->iface_addr is not an address of %s",
-                             domain.provider.transport.c_str());
+    }
+}
+
+// All endpoints of a connection share its fate.
+void msg_iface::check_peers()
+{
+    for (auto &[id, c] : connections_) {
+        if (c->now == connection::state::connected && !c->eps.empty()) {
+            c->eps.front()->ping();
+            probe(*c->eps.front());
         }
-        connection *c = find(address.id);
-        if (!c) {
-            c = &connect_to(device, address);
-        }
-        auto *created = new ep(*this);
-        created->conn = c;
-        c->eps.push_back(created);
-        if (c->now == connection::state::connected) {
-            created->target = c->endpoint.get();
-            created->set_connected();
-        }
-        *ep_p = created;
-    });
+    }
 }
 
 connection &msg_iface::connect_to(const device_address &device, const msg_address &address)
 {
     auto c = std::make_unique<connection>(address.id);
-    connect(*c, make_sockaddr(device, address.port));
+    c->deadline = timeout_ns_ == UINT64_MAX ? UINT64_MAX : ucs::monotonic_ns() + timeout_ns_;
+    begin(*c, make_sockaddr(device, address.port));
     ++pending_;
     return *(connections_[address.id] = std::move(c));
 }
@@ -235,19 +249,95 @@ connection *msg_iface::find(uint64_t id)
     return found == connections_.end() ? nullptr : found->second.get();
 }
 
+// A thread for the first batch, or the first memory that a peer may read.
+void msg_iface::hire()
+{
+    ucs_status_t status = ucs::guard([&] { attendant_ = std::make_unique<attendant>(*this); });
+    if (status != UCS_OK) {
+        attend_ = false;
+        limit.batched = 0;
+    }
+}
+
+void msg_iface::batch_begun()
+{
+    if (UCS_UNLIKELY(!attendant_)) {
+        hire();
+    }
+    if (attendant_) {
+        attendant_->batch_begun();
+    }
+}
+
+void msg_iface::watch_reads()
+{
+    watching_ = true;
+    int fd = -1;
+    if (fi_control(&cq_->fid, FI_GETWAIT, &fd) != 0) {
+        return;
+    }
+    if (!attendant_) {
+        hire();
+    }
+    if (attendant_) {
+        attendant_->watch(fd);
+    }
+}
+
+bool msg_iface::serve_reads()
+{
+    if (fi_cq_read(cq_.get(), nullptr, 0) == -FI_EAGAIN) {
+        return false;
+    }
+    // Polling took the core's signal back, for which the program may sleep.
+    fi_cq_signal(cq_.get());
+    return true;
+}
+
 unsigned msg_iface::progress()
 {
+    ucs::biased_lock::owner owner(lock_);
     unsigned count = 0;
+    flush_batches();
+    if (attendant_) {
+        attendant_->polled();
+    }
+    if (UCS_UNLIKELY(attend_ && !watching_ && domain.exposed.load(std::memory_order_relaxed))) {
+        watch_reads();
+    }
     if (!connections_.empty()) {
         count += poll_cq();
+        cq_signal_.polled();
     }
     if (pending_ > 0 || connections_.empty() || ++rounds_ >= eq_rounds) {
         count += poll_eq();
     }
+    count += progress_keepalive();
     if (UCS_UNLIKELY(!broken_.empty())) {
         count += fail_broken();
     }
-    return count + progress_pending();
+    count += progress_flushes() + progress_pending();
+    flush_batches(); // of the handlers
+    return count;
+}
+
+void msg_iface::probe(ep &e)
+{
+    connection *c = e.conn;
+    if (!c || c->now != connection::state::connected) {
+        return;
+    }
+    sockaddr_storage local{}, remote{};
+    size_t length = sizeof(local);
+    if (domain.provider.transport != "tcp" || fi_getname(&c->endpoint->fid, &local, &length) != 0 ||
+        (length = sizeof(remote), fi_getpeer(c->endpoint.get(), &remote, &length)) != 0) {
+        return;
+    }
+    if (unanswered(local, remote) >= dead_after) {
+        ucs_debug("tcp/%s: nothing acknowledges what goes to %s", domain.dev.name.c_str(),
+                  ucs::sockaddr_string(reinterpret_cast<sockaddr *>(&remote)).c_str());
+        broken_.emplace_back(c, UCS_ERR_ENDPOINT_TIMEOUT);
+    }
 }
 
 void msg_iface::on_error(op *o, ucs_status_t status)
@@ -278,35 +368,26 @@ std::vector<fid_t> msg_iface::wait_fids() const
 
 ucs_status_t msg_iface::event_fd_get(int *fd_p)
 {
-    if (epoll_fd_ < 0) {
-        int fd = epoll_create1(EPOLL_CLOEXEC);
-        if (fd < 0) {
-            throw ucs::error(UCS_ERR_IO_ERROR, "epoll_create1: %s", strerror(errno));
-        }
-        for (fid_t fid : wait_fids()) {
-            int core_fd = -1;
-            int ret = fi_control(fid, FI_GETWAIT, &core_fd);
-            epoll_event event{.events = EPOLLIN, .data = {}};
-            if (ret != 0 || epoll_ctl(fd, EPOLL_CTL_ADD, core_fd, &event) != 0) {
-                ::close(fd);
-                throw ucs::error(UCS_ERR_UNSUPPORTED, "%s gives no descriptor to wait on",
-                                 domain.provider.transport.c_str());
-            }
-        }
-        epoll_fd_ = fd;
-    }
-    *fd_p = epoll_fd_;
+    *fd_p = wait_on(wait_fids());
     return UCS_OK;
 }
 
 ucs_status_t msg_iface::event_arm(unsigned)
 {
-    std::vector<fid_t> fids = wait_fids();
-    int ret = fi_trywait(domain.fabric.get(), fids.data(), static_cast<int>(fids.size()));
-    if (ret == -FI_EAGAIN) {
-        return UCS_ERR_BUSY;
+    flush_batches();
+    ucs_status_t status = cq_signal_.unmute();
+    if (status == UCS_OK) {
+        status = try_wait(wait_fids());
     }
-    return ret == 0 ? UCS_OK : status_of(ret);
+    if (status != UCS_OK) {
+        return status;
+    }
+    if (async_event_cb_) {
+        int fd = -1;
+        event_fd_get(&fd);
+        announce_event(fd);
+    }
+    return UCS_OK;
 }
 
 } // namespace uct::ofi

@@ -17,24 +17,43 @@ class ep;
 class iface;
 
 struct op : fi_context2 {
-    enum class kind : uint8_t { send, rma, get_bcopy, fetch, flush_mark, receive };
+    // From get_bcopy on there is something left to do when it ends.
+    enum class kind : uint8_t {
+        send,
+        ping,
+        tag_send, // while the core has no room for it
+        put,
+        get,
+        atomic,
+        flush_mark, // without completion: of a fence
+        receive,
+        get_bcopy,
+        fetch,
+        tag_receive,
+        tag_catch_all
+    };
 
     kind what;
     bool has_buffer;   // it is a buffer_op and goes back to that pool
     ep *owner;         // nullptr once the endpoint was destroyed
-    uint64_t sequence; // of all operations of the interface
+    uint64_t sequence; // of all operations of the interface; of a flush of it, the last one before
     uct_completion_t *completion;
     ucs::list_node link; // in the owner's list; not for receives
+};
+
+// A flush or fence of the interface: how many operations it still waits for.
+struct flush_op : op {
+    size_t left;
 };
 
 // An operation with a buffer of the interface's segment size in registered memory.
 struct buffer_op : op {
     void *desc; // of the buffer's registration; nullptr where none is needed
     char *data;
-    size_t length; // of what waits to be sent, or of a get
+    size_t length; // of what waits to be sent, of a get, or of an atomic's value
     uint64_t cq_data;
     uct_unpack_callback_t unpack; // get_bcopy
-    void *arg;
+    void *arg;                    // of unpack; where the result of a fetch goes
 };
 
 // A posted receive buffer. What the user may keep begins at user(): headroom, then the payload; the

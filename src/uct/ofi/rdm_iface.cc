@@ -17,7 +17,10 @@ namespace uct::ofi {
 
 namespace {
 
-constexpr unsigned default_receives = 256;
+// A core that connects by itself never says that nobody is there: without a limit of the user's,
+// this one.
+constexpr double default_timeout = 10; // seconds
+constexpr double max_timeout = 3600;
 
 const uct_iface_ops_t &table()
 {
@@ -54,16 +57,28 @@ peer::~peer()
             std::erase(found->second, this);
         }
     }
+    rest();
+}
+
+void peer::rest()
+{
     watch.reset();
     if (pid_fd >= 0) {
         ::close(pid_fd);
+        pid_fd = -1;
     }
+    bell.reset();
+    lock.reset();
+    refused_since = 0;
 }
 
 rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &params,
                      const uct_iface_config &config)
     : iface(table(), worker, md, params, config), id_(ucs::random_u64()),
-      on_node_(md.provider.transport == "shm")
+      timeout_ns_(static_cast<uint64_t>(
+          (config.v.connect_timeout < max_timeout ? config.v.connect_timeout : default_timeout) *
+          1e9)),
+      on_node_(md.on_node())
 {
     poll_ = poll<rdm_iface>;
     slow_ = !on_node_;
@@ -71,7 +86,10 @@ rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
         shm_file::reap_stale();
         bell_ = std::make_unique<doorbell>();
     }
-    open_endpoint(config.v.rx_queue_len ? config.v.rx_queue_len : default_receives);
+    open_endpoint(receives_wanted(config));
+    if (limit.tagged && (params.field_mask & UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB)) {
+        tags_ = std::make_unique<tag_receives>(*this, ep_.get(), params);
+    }
     local_interfaces &all = local_interfaces::get();
     std::lock_guard guard(all.mutex);
     all.watchers[id_];
@@ -91,6 +109,9 @@ void rdm_iface::open_endpoint(unsigned rx_queue_len)
         info->src_addrlen = name.size() + 1;
     }
     cq_ = open_cq(info->rx_attr->size + info->tx_attr->size);
+    if (domain.has_wait_fd()) {
+        cq_signal_.mute(cq_.get());
+    }
 
     fi_av_attr av_attr{};
     av_attr.type =
@@ -118,11 +139,14 @@ void rdm_iface::open_endpoint(unsigned rx_queue_len)
 
 rdm_iface::~rdm_iface()
 {
+    event_watch_.reset();
     closing_ = true;
-    for (auto &[id, p] : peers_) { // of endpoints that the user forgot
-        fi_av_remove(av_.get(), &p->address, 1, 0);
+    for (auto *peers : {&peers_, &resting_}) { // also of endpoints that the user forgot
+        for (auto &[id, p] : *peers) {
+            fi_av_remove(av_.get(), &p->address, 1, 0);
+        }
+        peers->clear();
     }
-    peers_.clear();
     tell_local_peers();
     if (on_node_) {
         ucs::guard([] { shm_file::reap_stale(); });
@@ -140,7 +164,9 @@ void rdm_iface::tell_local_peers()
     local_interfaces &all = local_interfaces::get();
     std::lock_guard guard(all.mutex);
     for (peer *p : all.watchers[id_]) {
-        p->kept = core;
+        if (on_node_) {
+            p->kept = core;
+        }
         p->dead.store(true, std::memory_order_release);
         p->home->someone_died_.store(true, std::memory_order_release);
         if (p->home->bell_) {
@@ -160,21 +186,30 @@ ucs_status_t rdm_iface::query(uct_iface_attr_t *attr)
     fill_attr(attr);
     attr->device_addr_len = sizeof(device_address);
     attr->iface_addr_len = sizeof(rdm_address) + name_.size();
+    attr->ep_addr_len = attr->iface_addr_len;
+    sockaddr_storage own = own_sockaddr();
+    set_figures(attr, ucs::sockaddr_is_loopback(reinterpret_cast<const sockaddr *>(&own)));
     if (on_node_) {
         attr->cap.flags |= UCT_IFACE_FLAG_EP_KEEPALIVE;
-        attr->overhead = 80e-9;
-        attr->bandwidth = {.dedicated = 10e9, .shared = 0};
-        attr->latency = {.c = 200e-9, .m = 0};
-        attr->max_num_eps = std::min<size_t>(attr->max_num_eps, 256);
-        attr->cap.event_flags =
-            UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV | UCT_IFACE_FLAG_EVENT_FD;
     } else {
         attr->cap.flags |= UCT_IFACE_FLAG_INTER_NODE;
-        attr->overhead = 200e-9;
-        attr->bandwidth = {.dedicated = 0, .shared = 12e9};
-        attr->latency = {.c = 1e-6, .m = 0};
+    }
+    if (on_node_ || domain.has_wait_fd()) {
+        attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV |
+                                UCT_IFACE_FLAG_EVENT_FD | UCT_IFACE_FLAG_EVENT_ASYNC_CB;
     }
     return UCS_OK;
+}
+
+// Of family 0 where the core has addresses of its own kind.
+sockaddr_storage rdm_iface::own_sockaddr() const
+{
+    sockaddr_storage own{};
+    uint32_t format = domain.info->addr_format;
+    if (format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6) {
+        memcpy(&own, name_.data(), std::min(name_.size(), sizeof(own)));
+    }
+    return own;
 }
 
 ucs_status_t rdm_iface::get_device_address(uct_device_addr_t *address)
@@ -182,12 +217,16 @@ ucs_status_t rdm_iface::get_device_address(uct_device_addr_t *address)
     device_address a{};
     a.header =
         make_header(address_kind::device, transport_hash(domain.provider.transport), sizeof(a));
-    a.host = on_node_ ? shared_memory_identity() : 0;
+    if (on_node_) {
+        a.host = shared_memory_identity();
+    } else {
+        set_inet(own_sockaddr(), &a);
+    }
     memcpy(address, &a, sizeof(a));
     return UCS_OK;
 }
 
-ucs_status_t rdm_iface::get_address(uct_iface_addr_t *address)
+ucs_status_t rdm_iface::write_address(uct_iface_addr_t *address)
 {
     rdm_address a{};
     a.header = make_header(address_kind::rdm, transport_hash(domain.provider.transport),
@@ -211,7 +250,7 @@ int rdm_iface::is_reachable(const uct_device_addr_t *device, const uct_iface_add
     if (!device || !read_address(device, SIZE_MAX, address_kind::device, transport, &d)) {
         return 0;
     }
-    if (on_node_ && d.host != shared_memory_identity()) {
+    if (on_node_ ? d.host != shared_memory_identity() : !inet_reachable(d, own_sockaddr())) {
         return 0;
     }
     rdm_address a;
@@ -226,35 +265,54 @@ int rdm_iface::is_reachable(const uct_device_addr_t *device, const uct_iface_add
     return !on_node_ || shm_file::present(std::string(name, strnlen(name, a.name_length)));
 }
 
-ucs_status_t rdm_iface::create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p)
+void rdm_iface::connect(ep &from, const peer_address &to)
 {
-    return ucs::guard([&] {
-        size_t available = params.field_mask & UCT_EP_PARAM_FIELD_IFACE_ADDR_LENGTH
-                               ? params.iface_addr_length
-                               : SIZE_MAX;
-        rdm_address about;
-        if (!read_address(params.iface_addr, available, address_kind::rdm,
-                          transport_hash(domain.provider.transport), &about) ||
-            about.name_length != about.header.length - sizeof(about)) {
-            throw ucs::error(UCS_ERR_INVALID_ADDR,
-                             "uct_ep_create: params->iface_addr is not an address of %s",
-                             domain.provider.transport.c_str());
+    rdm_address about;
+    if (!read_address(to.iface, to.iface_length, address_kind::rdm,
+                      transport_hash(domain.provider.transport), &about) ||
+        about.name_length != about.header.length - sizeof(about)) {
+        throw ucs::error(UCS_ERR_INVALID_ADDR,
+                         "uct_ep_create: params->iface_addr is not an address of %s",
+                         domain.provider.transport.c_str());
+    }
+    peer &remote = find_peer(about, reinterpret_cast<const char *>(to.iface) + sizeof(about));
+    if (remote.failed) {
+        throw ucs::error(UCS_ERR_UNREACHABLE, "uct_ep_create: the peer's process is gone");
+    }
+    from.target = ep_.get();
+    from.address = remote.address;
+    from.remote = &remote;
+    from.set_bell(remote.bell.get());
+    if (on_node_ && static_cast<pid_t>(about.bell.pid) == getpid()) {
+        from.set_in_process();
+    }
+    remote.eps.push_back(&from);
+    ++remote.refs;
+    from.set_connected();
+}
+
+void rdm_iface::for_each_ep(const std::function<void(ep &)> &call)
+{
+    for (auto &[id, p] : peers_) {
+        for (ep *e : p->eps) {
+            call(*e);
         }
-        auto *name = reinterpret_cast<const char *>(params.iface_addr) + sizeof(about);
-        peer &remote = find_peer(about, name);
-        if (remote.failed) {
-            throw ucs::error(UCS_ERR_UNREACHABLE, "uct_ep_create: the peer's process is gone");
+    }
+}
+
+void rdm_iface::check_peers()
+{
+    for (auto &[id, p] : peers_) {
+        if (p->failed || p->eps.empty()) {
+            continue;
         }
-        auto *created = new ep(*this);
-        created->target = ep_.get();
-        created->address = remote.address;
-        created->remote = &remote;
-        created->set_bell(remote.bell.get());
-        remote.eps.push_back(created);
-        ++remote.refs;
-        created->set_connected();
-        *ep_p = created;
-    });
+        if (p->eps.front()->ping()) {
+            p->refused_since = 0;
+        } else if (domain.provider.transport == "tcprdm") {
+            // It takes whatever has a connection, and makes a new one when that is lost.
+            not_reached(*p);
+        }
+    }
 }
 
 peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
@@ -262,6 +320,10 @@ peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
     auto found = peers_.find(about.id);
     if (found != peers_.end()) {
         return *found->second;
+    }
+    found = resting_.find(about.id);
+    if (found != resting_.end()) {
+        return wake(*found->second);
     }
     auto p = std::make_unique<peer>();
     p->home = this;
@@ -277,11 +339,7 @@ peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
                          domain.provider.transport.c_str(),
                          inserted < 0 ? fi_strerror(-inserted) : "no room for another peer");
     }
-    if (on_node_) {
-        p->lock = std::make_unique<shm_lock>(p->name);
-        watch(*p);
-        p->bell = std::make_unique<remote_bell>(about.bell);
-    }
+    look_after(*p);
     {
         local_interfaces &all = local_interfaces::get();
         std::lock_guard guard(all.mutex);
@@ -294,6 +352,25 @@ peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
         }
     }
     return *(peers_[about.id] = std::move(p));
+}
+
+peer &rdm_iface::wake(peer &p)
+{
+    if (p.dead.load(std::memory_order_acquire)) {
+        throw ucs::error(UCS_ERR_UNREACHABLE, "uct_ep_create: the interface is closed");
+    }
+    look_after(p);
+    p.failed = false;
+    return *peers_.insert(resting_.extract(p.id)).position->second;
+}
+
+void rdm_iface::look_after(peer &p)
+{
+    if (on_node_) {
+        p.lock = std::make_unique<shm_lock>(p.name);
+        watch(p);
+        p.bell = std::make_unique<remote_bell>(p.about.bell);
+    }
 }
 
 void rdm_iface::watch(peer &p)
@@ -320,9 +397,17 @@ void rdm_iface::watch(peer &p)
         &p);
 }
 
+// shm from 2.0 on forgets to clear its own entry of a peer that is removed, and clears one in front
+// of the peer's table if that was first: what gets the entry next is taken for connected and
+// mapped, and a send to it ends in SIGSEGV. There, addresses stay until the interface goes.
 void rdm_iface::forget(peer &p)
 {
     if (--p.refs > 0) {
+        return;
+    }
+    if (on_node_ && FI_VERSION_GE(fi_version(), FI_VERSION(2, 0))) {
+        p.rest();
+        resting_.insert(peers_.extract(p.id));
         return;
     }
     fi_addr_t address = p.address;
@@ -330,9 +415,44 @@ void rdm_iface::forget(peer &p)
     peers_.erase(p.id);
 }
 
+ucs_status_t rdm_iface::tag_recv_zcopy(uct_tag_t tag, uct_tag_t mask, const uct_iov_t *iov,
+                                       size_t count, uct_tag_context_t *context)
+{
+    if (UCS_UNLIKELY(!tags_)) {
+        if (!limit.tagged) {
+            return UCS_ERR_UNSUPPORTED;
+        }
+        tags_ = std::make_unique<tag_receives>(*this, ep_.get(), uct_iface_params_t{});
+    }
+    return tags_->post(tag, mask, iov, count, context);
+}
+
+ucs_status_t rdm_iface::tag_recv_cancel(uct_tag_context_t *context, int force)
+{
+    if (!limit.tagged) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    return tags_ ? tags_->cancel(context, force != 0) : UCS_ERR_INVALID_PARAM;
+}
+
+void rdm_iface::on_tagged(op *o, ucs_status_t status)
+{
+    if (o->what == op::kind::tag_receive) {
+        tags_->ended(static_cast<tag_receive_op *>(o), status);
+    } else {
+        tags_->ended(static_cast<receive_op *>(o), status);
+    }
+}
+
 unsigned rdm_iface::progress()
 {
     unsigned count = poll_cq();
+    cq_signal_.polled();
+    if (UCS_UNLIKELY(tags_ != nullptr)) {
+        tags_->progress();
+    }
+    count += progress_keepalive();
+    count += progress_flushes();
     count += progress_pending();
     if (UCS_UNLIKELY(someone_died_.load(std::memory_order_relaxed))) {
         count += bury_dead();
@@ -351,20 +471,48 @@ UCS_NOINLINE unsigned rdm_iface::bury_dead()
     for (auto &[id, p] : peers_) {
         if (p->dead.load(std::memory_order_acquire) && !p->failed) {
             p->failed = true;
-            shm_file::remove(p->name.c_str());
+            if (on_node_) {
+                shm_file::remove(p->name.c_str());
+            }
             victims.splice_back(p->eps);
         }
     }
     unsigned count = 0;
     while (ep *victim = victims.pop_front()) {
-        fail(victim, UCS_ERR_CONNECTION_RESET);
+        fail(victim, victim->remote->cause);
         ++count;
     }
     return count;
 }
 
+void rdm_iface::declare_dead(peer &p, ucs_status_t cause)
+{
+    if (!p.failed && !p.dead.load(std::memory_order_relaxed)) {
+        p.cause = cause;
+        p.dead.store(true, std::memory_order_release);
+        someone_died_.store(true, std::memory_order_release);
+    }
+}
+
+void rdm_iface::not_reached(peer &p)
+{
+    uint64_t now = ucs::monotonic_ns();
+    if (p.refused_since == 0) {
+        p.refused_since = now;
+    } else if (now - p.refused_since > timeout_ns_) {
+        declare_dead(p, UCS_ERR_UNREACHABLE);
+    }
+}
+
 void rdm_iface::on_error(op *o, ucs_status_t status)
 {
+    if (o && o->what >= op::kind::tag_receive) {
+        on_tagged(o, status);
+        return;
+    }
+    if (o && !on_node_ && o->owner && o->owner->remote && status != UCS_ERR_CANCELED) {
+        declare_dead(*o->owner->remote, status);
+    }
     if (!o && limit.immediate_rma) {
         // shm reports a failed copy without saying which. Copies complete in the order in which
         // they were posted, so it is the oldest one.
@@ -384,20 +532,42 @@ void rdm_iface::on_error(op *o, ucs_status_t status)
 
 ucs_status_t rdm_iface::event_fd_get(int *fd_p)
 {
-    if (!bell_) {
+    if (!bell_ && !domain.has_wait_fd()) {
         return UCS_ERR_UNSUPPORTED;
     }
-    *fd_p = bell_->fd();
+    *fd_p = bell_ ? bell_->fd() : wait_on({&cq_->fid});
     return UCS_OK;
 }
 
 ucs_status_t rdm_iface::event_arm(unsigned)
 {
-    if (!bell_) {
-        return UCS_ERR_UNSUPPORTED;
+    return bell_ ? arm_bell() : domain.has_wait_fd() ? arm_queue() : UCS_ERR_UNSUPPORTED;
+}
+
+// Off-node.
+ucs_status_t rdm_iface::arm_queue()
+{
+    // That a connection has come up, for which a send waits, is not announced.
+    if (has_waiting() || someone_died_.load(std::memory_order_acquire) ||
+        (tags_ && !tags_->watching())) {
+        return UCS_ERR_BUSY;
     }
+    ucs_status_t status = cq_signal_.unmute();
+    if (status == UCS_OK) {
+        status = try_wait({&cq_->fid});
+    }
+    if (status == UCS_OK) {
+        announce_event(wait_on({&cq_->fid}));
+    }
+    return status;
+}
+
+ucs_status_t rdm_iface::arm_bell()
+{
     // Room in a peer's queue and the end of a copy are not announced: who waits for those polls.
-    if (has_waiting() || has_outstanding() || someone_died_.load(std::memory_order_acquire)) {
+    // Nor would an unexpected tagged message be, before the receive for such is posted.
+    if (has_waiting() || has_outstanding() || someone_died_.load(std::memory_order_acquire) ||
+        (tags_ && !tags_->watching())) {
         return UCS_ERR_BUSY;
     }
     bell_->arm();
@@ -407,6 +577,7 @@ ucs_status_t rdm_iface::event_arm(unsigned)
         bell_->disarm();
         return UCS_ERR_BUSY;
     }
+    announce_event(bell_->fd());
     return UCS_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "uct/ofi/ep.h"
 #include "uct/ofi/iface.h"
 #include "uct/ofi/shm_lock.h"
+#include "uct/ofi/tag.h"
 
 #include <atomic>
 #include <map>
@@ -38,14 +39,18 @@ struct peer {
     std::unique_ptr<shm_lock> lock;    // on-node, of the peer's region
     ucs::list<ep, &ep::sibling> eps;
     int pid_fd = -1;
-    size_t refs = 0; // endpoints, also those that left the list because they failed
+    uint64_t refused_since = 0; // off-node, while there is no connection; 0: not refused
+    size_t refs = 0;            // endpoints, also those that left the list because they failed
     bool failed = false;
-    std::atomic<bool> dead = false; // set by the watch
+    ucs_status_t cause = UCS_ERR_CONNECTION_RESET; // of its death
+    std::atomic<bool> dead = false;                // set by the watch
     class rdm_iface *home;
     ucs::async_watch watch;              // in another process
     std::shared_ptr<core_endpoint> kept; // closed in this one
 
     ~peer();
+    // Lets go of what a peer without endpoints needs no more.
+    void rest();
 };
 
 class rdm_iface final : public iface {
@@ -53,37 +58,56 @@ class rdm_iface final : public iface {
     rdm_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
               const uct_iface_config &config);
 
-    ucs_status_t create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p);
     ucs_status_t query(uct_iface_attr_t *attr);
     ucs_status_t get_device_address(uct_device_addr_t *address);
-    ucs_status_t get_address(uct_iface_addr_t *address);
+    ucs_status_t get_address(uct_iface_addr_t *address) { return write_address(address); }
     int is_reachable(const uct_device_addr_t *device, const uct_iface_addr_t *address);
     ucs_status_t event_fd_get(int *fd_p);
     ucs_status_t event_arm(unsigned events);
+    ucs_status_t tag_recv_zcopy(uct_tag_t tag, uct_tag_t mask, const uct_iov_t *iov, size_t count,
+                                uct_tag_context_t *context);
+    ucs_status_t tag_recv_cancel(uct_tag_context_t *context, int force);
     unsigned progress();
     void close();
 
     // An endpoint to the peer is gone.
     void forget(peer &p);
+    // The core refused a send, again, for want of a connection. A network core retries for ever;
+    // after the time that a connection may take the peer counts as unreachable.
+    void not_reached(peer &p);
 
   private:
     ~rdm_iface() override;
 
+    void connect(ep &from, const peer_address &to) override;
+    void check_peers() override;
+    ucs_status_t arm_bell();
+    ucs_status_t arm_queue();
+    void for_each_ep(const std::function<void(ep &)> &call) override;
+    ucs_status_t write_address(uct_iface_addr_t *address) override;
     void open_endpoint(unsigned rx_queue_len);
     peer &find_peer(const rdm_address &about, const char *name);
+    peer &wake(peer &p);
+    void look_after(peer &p);
     void watch(peer &p);
     void tell_local_peers();
     unsigned bury_dead();
+    void declare_dead(peer &p, ucs_status_t cause);
+    sockaddr_storage own_sockaddr() const;
     void on_error(op *o, ucs_status_t status) override;
+    void on_tagged(op *o, ucs_status_t status) override;
 
+    std::unique_ptr<tag_receives> tags_; // when the user first shows interest
     fid_ptr<fid_av> av_;
     fid_ptr<fid_ep> ep_;
     uint64_t id_;
+    uint64_t timeout_ns_;
     bool on_node_;
     std::string name_;
     std::unique_ptr<doorbell> bell_; // on-node
     std::unique_ptr<shm_lock> lock_; // on-node, of our own region
     std::map<uint64_t, std::unique_ptr<peer>> peers_;
+    std::map<uint64_t, std::unique_ptr<peer>> resting_; // see forget()
     std::atomic<bool> someone_died_ = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Put and get. The completion of a put means that it is done at the target, so that a flush has
-// only to wait for completions.
+// Put and get. Memory that is mapped here is reached by loads and stores. The completion of a put
+// means that it is done at the target, so that a flush has only to wait for completions.
 #include "uct/ofi/ep.h"
 
 #include <cstring>
@@ -8,20 +8,12 @@
 
 namespace uct::ofi {
 
-namespace {
-
-// Memory that is mapped here is reached by loads and stores.
-UCS_ALWAYS_INLINE char *direct(uct_rkey_t key, uint64_t remote)
-{
-    const rkey *k = rkey::of(key);
-    return UCS_UNLIKELY(k->local != nullptr) ? k->at(remote) : nullptr;
-}
-
-} // namespace
-
 ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote, uct_rkey_t key)
 {
-    if (char *to = direct(key, remote)) {
+    if (UCS_UNLIKELY(fenced_)) {
+        return no_resource();
+    }
+    if (char *to = here(key, remote, length)) {
         copy_bytes(to, buffer, length);
         return UCS_OK;
     }
@@ -50,7 +42,10 @@ ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote,
 
 ssize_t ep::put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_rkey_t key)
 {
-    if (char *to = direct(key, remote)) {
+    if (UCS_UNLIKELY(fenced_)) {
+        return no_resource();
+    }
+    if (char *to = here(key, remote, owner().limit.segment)) {
         return static_cast<ssize_t>(pack(to, arg));
     }
     if (!ready()) {
@@ -61,6 +56,11 @@ ssize_t ep::put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_
         return no_resource();
     }
     size_t length = pack(b->data, arg);
+    if (char *to = here(key, remote, length)) { // near the end of what is mapped
+        copy_bytes(to, b->data, length);
+        owner().put(b);
+        return static_cast<ssize_t>(length);
+    }
     ucs_status_t status = write_buffer(b, length, remote, key);
     return status == UCS_OK ? static_cast<ssize_t>(length) : static_cast<ssize_t>(status);
 }
@@ -80,7 +80,7 @@ ucs_status_t ep::write_buffer(buffer_op *b, size_t length, uint64_t remote, uct_
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret, b);
     }
-    posted(b, op::kind::rma, nullptr);
+    posted(b, op::kind::put, nullptr);
     ring();
     return UCS_OK;
 }
@@ -88,7 +88,10 @@ ucs_status_t ep::write_buffer(buffer_op *b, size_t length, uint64_t remote, uct_
 ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, uct_rkey_t key,
                            uct_completion_t *completion)
 {
-    if (char *to = direct(key, remote)) {
+    if (UCS_UNLIKELY(fenced_)) {
+        return no_resource();
+    }
+    if (char *to = here(key, remote, iov_length(iov, count))) {
         for (size_t i = 0; i < count; ++i) {
             size_t length = iov[i].length * iov[i].count;
             copy_bytes(to, iov[i].buffer, length);
@@ -125,15 +128,50 @@ ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret, o);
     }
-    posted(o, op::kind::rma, completion);
+    posted(o, op::kind::put, completion);
     ring();
     return UCS_INPROGRESS;
+}
+
+ucs_status_t ep::get_short(void *buffer, unsigned length, uint64_t remote, uct_rkey_t key)
+{
+    if (UCS_UNLIKELY(fenced_)) {
+        return no_resource();
+    }
+    if (const char *from = here(key, remote, length)) {
+        copy_bytes(buffer, from, length);
+        return UCS_OK;
+    }
+    if (!ready()) {
+        return not_ready();
+    }
+    if (UCS_UNLIKELY(!owner().limit.immediate_rma)) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    if (UCS_UNLIKELY(length > owner().limit.max_short)) {
+        return above_limit("uct_ep_get_short: length", length, owner().limit.max_short);
+    }
+    op *o = owner().get_op();
+    if (UCS_UNLIKELY(!o)) {
+        return no_resource();
+    }
+    ssize_t ret = fi_read(target, buffer, length, nullptr, address, remote - rkey::of(key)->offset,
+                          rkey::of(key)->key, static_cast<fi_context2 *>(o));
+    if (UCS_UNLIKELY(ret != 0)) {
+        return post_failed(ret, o);
+    }
+    posted(o, op::kind::get, nullptr);
+    ring();
+    return UCS_OK;
 }
 
 ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t length, uint64_t remote,
                            uct_rkey_t key, uct_completion_t *completion)
 {
-    if (char *from = direct(key, remote)) {
+    if (UCS_UNLIKELY(fenced_)) {
+        return no_resource();
+    }
+    if (char *from = here(key, remote, length)) {
         unpack(arg, from, length);
         return UCS_OK;
     }
@@ -163,7 +201,10 @@ ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t lengt
 ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, uct_rkey_t key,
                            uct_completion_t *completion)
 {
-    if (char *from = direct(key, remote)) {
+    if (UCS_UNLIKELY(fenced_)) {
+        return no_resource();
+    }
+    if (char *from = here(key, remote, iov_length(iov, count))) {
         for (size_t i = 0; i < count; ++i) {
             size_t length = iov[i].length * iov[i].count;
             copy_bytes(iov[i].buffer, from, length);
@@ -192,7 +233,7 @@ ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret, o);
     }
-    posted(o, op::kind::rma, completion);
+    posted(o, op::kind::get, completion);
     ring();
     return UCS_INPROGRESS;
 }

@@ -7,6 +7,7 @@
 #include "uct/ofi/address.h"
 #include "uct/ofi/shm_file.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -17,17 +18,52 @@
 
 namespace uct::ofi {
 
-shared_memory::shared_memory(size_t wanted, void *hint, bool fixed)
-    : length((wanted + ucs::page_size() - 1) / ucs::page_size() * ucs::page_size()),
-      fd_(memfd_create("ucxlike-memory", MFD_CLOEXEC))
+namespace {
+
+std::atomic<uint64_t> next_serial = 1;
+
+// A descriptor's number is used again; the name tells which memory it is.
+struct memory_name {
+    explicit memory_name(uint64_t serial)
+    {
+        snprintf(text, sizeof(text), "ucxlike-%llx", static_cast<unsigned long long>(serial));
+    }
+    char text[32];
+};
+
+bool is_memory(int fd, uint64_t serial)
 {
+    char path[32];
+    char expected[64];
+    char found[64];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    snprintf(expected, sizeof(expected), "/memfd:%s (deleted)", memory_name(serial).text);
+    ssize_t length = readlink(path, found, sizeof(found));
+    return length == static_cast<ssize_t>(strlen(expected)) &&
+           memcmp(found, expected, static_cast<size_t>(length)) == 0;
+}
+
+} // namespace
+
+shared_memory::shared_memory(size_t wanted, void *hint, bool fixed, bool populated)
+    : length((wanted + ucs::page_size() - 1) / ucs::page_size() * ucs::page_size()),
+      key_{.host = shared_memory_identity(),
+           .birth = shm_file::process_birth(getpid()),
+           .length = length,
+           .serial = next_serial.fetch_add(1, std::memory_order_relaxed),
+           .pid = static_cast<uint32_t>(getpid()),
+           .fd = 0}
+{
+    fd_ = memfd_create(memory_name(key_.serial).text, MFD_CLOEXEC);
     if (fd_ < 0) {
         throw ucs::error(UCS_ERR_NO_MEMORY, "memfd_create: %s", strerror(errno));
     }
+    key_.fd = static_cast<uint32_t>(fd_);
     address = MAP_FAILED;
     if (ftruncate(fd_, static_cast<off_t>(length)) == 0) {
-        address = mmap(hint, length, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | (fixed ? MAP_FIXED_NOREPLACE : 0), fd_, 0);
+        address =
+            mmap(hint, length, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | (fixed ? MAP_FIXED : 0) | (populated ? MAP_POPULATE : 0), fd_, 0);
     }
     if (address == MAP_FAILED || (fixed && address != hint)) {
         int error = errno;
@@ -46,16 +82,7 @@ shared_memory::~shared_memory()
     close(fd_);
 }
 
-shared_memory_key shared_memory::key() const
-{
-    return {.host = shared_memory_identity(),
-            .birth = shm_file::process_birth(getpid()),
-            .length = length,
-            .pid = static_cast<uint32_t>(getpid()),
-            .fd = static_cast<uint32_t>(fd_)};
-}
-
-void *map_shared(const shared_memory_key &key) noexcept
+void *map_shared(const shared_memory_key &key, uint64_t hint) noexcept
 {
     if (key.pid == 0 || key.host != shared_memory_identity() ||
         shm_file::process_birth(static_cast<pid_t>(key.pid)) != key.birth) {
@@ -69,8 +96,10 @@ void *map_shared(const shared_memory_key &key) noexcept
     }
     struct stat about;
     void *address = MAP_FAILED;
-    if (fstat(fd, &about) == 0 && static_cast<uint64_t>(about.st_size) >= key.length) {
-        address = mmap(nullptr, key.length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (is_memory(fd, key.serial) && fstat(fd, &about) == 0 &&
+        static_cast<uint64_t>(about.st_size) >= key.length) {
+        address = mmap(reinterpret_cast<void *>(hint), key.length, PROT_READ | PROT_WRITE,
+                       MAP_SHARED, fd, 0);
     }
     close(fd);
     return address == MAP_FAILED ? nullptr : address;

@@ -5,19 +5,26 @@
 
 #include "ucs/mpool.h"
 #include "ucs/sys.h"
+#include "ucs/topo.h"
+#include "uct/atomic.h"
+#include "uct/config.h"
 #include "uct/iface.h"
+#include "uct/locked_pages.h"
 #include "uct/md.h"
 #include "uct/ops.h"
 
 #include <bit>
 #include <cstring>
+#include <memory>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace uct::self {
 
 namespace {
 
-constexpr size_t segment = 8192;
+constexpr size_t default_segment = 8192;
+constexpr size_t least_segment = 512; // room for a header
 constexpr size_t max_pieces = 16;
 constexpr size_t max_header = 512;
 constexpr unsigned queue_length = 256;
@@ -38,17 +45,20 @@ class ep;
 
 class iface final : public uct::iface {
   public:
-    iface(uct_worker &worker, uct_md &md, const uct_iface_params_t &params);
+    iface(uct_worker &worker, uct_md &md, const uct_iface_params_t &params,
+          const uct_iface_config &config);
+
+    size_t segment() const { return segment_; }
 
     ucs_status_t create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p);
     ucs_status_t query(uct_iface_attr_t *attr);
     ucs_status_t get_device_address(uct_device_addr_t *address);
     ucs_status_t get_address(uct_iface_addr_t *address);
     int is_reachable(const uct_device_addr_t *device, const uct_iface_addr_t *address);
-    ucs_status_t flush(unsigned, uct_completion_t *completion);
+    ucs_status_t flush(unsigned flags, uct_completion_t *completion);
     ucs_status_t fence(unsigned) { return UCS_OK; }
-    ucs_status_t event_fd_get(int *) { return UCS_ERR_UNSUPPORTED; }
-    ucs_status_t event_arm(unsigned) { return queue_.empty() ? UCS_OK : UCS_ERR_BUSY; }
+    ucs_status_t event_fd_get(int *fd);
+    ucs_status_t event_arm(unsigned events);
     unsigned progress();
     void close() { delete this; }
 
@@ -59,23 +69,31 @@ class iface final : public uct::iface {
         m->id = id;
         m->length = length;
         queue_.push(m);
+        if (UCS_UNLIKELY(armed_)) {
+            wake();
+        }
     }
 
   private:
-    ~iface() = default;
+    ~iface();
+    UCS_NOINLINE void wake();
 
     struct address {
         uint64_t id;
     };
 
     const uint64_t id_ = ucs::random_u64();
+    const size_t segment_;
+    const size_t max_num_eps_; // asked for; 0: none
     ucs::mpool_base messages_;
     ucs::queue<message, &message::next> queue_;
+    int event_fd_ = -1;
+    bool armed_ = false; // whoever sends wakes a thread that sleeps on event_fd_
 };
 
 class ep final : public uct::ep {
   public:
-    explicit ep(self::iface &home) : uct::ep(home) { set_connected(); }
+    explicit ep(self::iface &home) : uct::ep(home) {}
 
     ucs_status_t am_short(uint8_t id, uint64_t header, const void *payload, unsigned length);
     ucs_status_t am_short_iov(uint8_t id, const uct_iov_t *iov, size_t count);
@@ -105,6 +123,8 @@ class ep final : public uct::ep {
     ucs_status_t flush(unsigned flags, uct_completion_t *);
     ucs_status_t fence(unsigned) { return status(); }
     ucs_status_t check(unsigned, uct_completion_t *) { return status(); }
+    ucs_status_t get_address(uct_ep_addr_t *address);
+    ucs_status_t connect_to_ep(const uct_device_addr_t *, const uct_ep_addr_t *address);
     void destroy() { delete this; }
 
   private:
@@ -143,15 +163,24 @@ constexpr size_t payload_offset(size_t headroom, size_t align, size_t align_offs
     return (least + align_offset + align - 1) / align * align - align_offset;
 }
 
-iface::iface(uct_worker &worker, uct_md &domain, const uct_iface_params_t &params)
-    : uct::iface(table(), worker, domain, params),
+size_t segment_of(const uct_iface_config &config)
+{
+    size_t asked = config.v.seg_size;
+    return asked == ucs::config::memunits_auto || asked == 0 ? default_segment
+                                                             : std::max(asked, least_segment);
+}
+
+iface::iface(uct_worker &worker, uct_md &domain, const uct_iface_params_t &params,
+             const uct_iface_config &config)
+    : uct::iface(table(), worker, domain, params), segment_(segment_of(config)),
+      max_num_eps_(config.v.max_num_eps),
       messages_(
           {.object_size =
                payload_offset(rx_headroom_, std::max<size_t>(16, am_alignment_), am_align_offset_) +
-               segment,
+               segment_,
            .align = std::max<size_t>(64, am_alignment_),
            .chunk = 32,
-           .max = queue_length,
+           .max = config.v.tx_queue_len ? config.v.tx_queue_len : queue_length,
            .arg = this,
            .object_init = [](void *arg, void *object) {
                auto *home = static_cast<self::iface *>(arg);
@@ -172,6 +201,47 @@ iface::iface(uct_worker &worker, uct_md &domain, const uct_iface_params_t &param
     poll_ = poll<self::iface>;
 }
 
+iface::~iface()
+{
+    if (event_fd_ >= 0) {
+        ::close(event_fd_);
+    }
+}
+
+ucs_status_t iface::event_fd_get(int *fd)
+{
+    if (event_fd_ < 0) {
+        event_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (event_fd_ < 0) {
+            return UCS_ERR_IO_ERROR;
+        }
+    }
+    *fd = event_fd_;
+    return UCS_OK;
+}
+
+ucs_status_t iface::event_arm(unsigned)
+{
+    armed_ = false;
+    if (!queue_.empty()) {
+        return UCS_ERR_BUSY;
+    }
+    uint64_t value;
+    if (event_fd_ >= 0 && read(event_fd_, &value, sizeof(value)) == sizeof(value)) {
+        return UCS_ERR_BUSY;
+    }
+    armed_ = event_fd_ >= 0;
+    return UCS_OK;
+}
+
+// Another thread of this process sends, while the one that would receive sleeps.
+void iface::wake()
+{
+    armed_ = false;
+    uint64_t one = 1;
+    [[maybe_unused]] ssize_t written = write(event_fd_, &one, sizeof(one));
+}
+
 unsigned iface::progress()
 {
     unsigned count = 0;
@@ -189,12 +259,17 @@ unsigned iface::progress()
 ucs_status_t iface::create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p)
 {
     return ucs::guard([&] {
-        if (!is_reachable(params.dev_addr, params.iface_addr)) {
+        bool given = (params.field_mask & UCT_EP_PARAM_FIELD_IFACE_ADDR) != 0;
+        if (given && !is_reachable(params.dev_addr, params.iface_addr)) {
             throw ucs::error(UCS_ERR_UNREACHABLE,
                              "uct_ep_create: params->iface_addr is of another interface, and self "
                              "reaches only its own");
         }
-        *ep_p = new ep(*this);
+        auto *created = new ep(*this);
+        if (given) {
+            created->set_connected();
+        }
+        *ep_p = created;
     });
 }
 
@@ -206,11 +281,11 @@ ucs_status_t iface::query(uct_iface_attr_t *attr)
         UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_PUT_BCOPY | UCT_IFACE_FLAG_PUT_ZCOPY |
         UCT_IFACE_FLAG_GET_SHORT | UCT_IFACE_FLAG_GET_BCOPY | UCT_IFACE_FLAG_GET_ZCOPY |
         UCT_IFACE_FLAG_ATOMIC_CPU | UCT_IFACE_FLAG_PENDING | UCT_IFACE_FLAG_CONNECT_TO_IFACE |
-        UCT_IFACE_FLAG_CB_SYNC | UCT_IFACE_FLAG_EP_CHECK;
-    attr->cap.am = {.max_short = segment,
-                    .max_bcopy = segment,
+        UCT_IFACE_FLAG_CONNECT_TO_EP | UCT_IFACE_FLAG_CB_SYNC | UCT_IFACE_FLAG_EP_CHECK;
+    attr->cap.am = {.max_short = segment_,
+                    .max_bcopy = segment_,
                     .min_zcopy = 0,
-                    .max_zcopy = segment,
+                    .max_zcopy = segment_,
                     .opt_zcopy_align = 1,
                     .align_mtu = 1,
                     .max_hdr = max_header,
@@ -229,18 +304,18 @@ ucs_status_t iface::query(uct_iface_attr_t *attr)
                      .opt_zcopy_align = 1,
                      .align_mtu = 1,
                      .max_iov = max_pieces};
-    constexpr uint64_t post = UCS_BIT(UCT_ATOMIC_OP_ADD) | UCS_BIT(UCT_ATOMIC_OP_AND) |
-                              UCS_BIT(UCT_ATOMIC_OP_OR) | UCS_BIT(UCT_ATOMIC_OP_XOR);
-    constexpr uint64_t fetch = post | UCS_BIT(UCT_ATOMIC_OP_SWAP) | UCS_BIT(UCT_ATOMIC_OP_CSWAP);
-    attr->cap.atomic32 = {.op_flags = post, .fop_flags = fetch};
-    attr->cap.atomic64 = {.op_flags = post, .fop_flags = fetch};
-    attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV;
+    attr->cap.atomic32 = {.op_flags = cpu_atomic_post, .fop_flags = cpu_atomic_fetch};
+    attr->cap.atomic64 = attr->cap.atomic32;
+    attr->cap.event_flags =
+        UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV | UCT_IFACE_FLAG_EVENT_FD;
     attr->device_addr_len = 0;
     attr->iface_addr_len = sizeof(address);
+    attr->ep_addr_len = sizeof(address);
+    // UCX's of its self: there is no device that could tell.
     attr->overhead = 10e-9;
-    attr->bandwidth = {.dedicated = 20e9, .shared = 0};
+    attr->bandwidth = {.dedicated = 19360.0 * 1024 * 1024, .shared = 0};
     attr->latency = {.c = 0, .m = 0};
-    attr->max_num_eps = SIZE_MAX;
+    attr->max_num_eps = max_num_eps_ ? max_num_eps_ : SIZE_MAX;
     attr->dev_num_paths = 1;
     return UCS_OK;
 }
@@ -266,9 +341,35 @@ int iface::is_reachable(const uct_device_addr_t *, const uct_iface_addr_t *other
     return theirs.id == id_;
 }
 
-ucs_status_t iface::flush(unsigned, uct_completion_t *completion)
+ucs_status_t iface::flush(unsigned flags, uct_completion_t *completion)
 {
-    return completion ? UCS_ERR_UNSUPPORTED : UCS_OK;
+    if (flags & UCT_FLUSH_FLAG_CANCEL) {
+        return UCS_ERR_UNSUPPORTED; // each endpoint by itself
+    }
+    if (has_waiting()) {
+        return completion ? UCS_ERR_NO_RESOURCE : UCS_INPROGRESS;
+    }
+    return UCS_OK; // every operation is done when its call returns
+}
+
+ucs_status_t ep::get_address(uct_ep_addr_t *address)
+{
+    return home().get_address(reinterpret_cast<uct_iface_addr_t *>(address));
+}
+
+ucs_status_t ep::connect_to_ep(const uct_device_addr_t *device, const uct_ep_addr_t *address)
+{
+    if (connected()) {
+        ucs_error("uct_ep_connect_to_ep: ep is connected already");
+        return UCS_ERR_ALREADY_EXISTS;
+    }
+    if (!home().is_reachable(device, reinterpret_cast<const uct_iface_addr_t *>(address))) {
+        ucs_error("uct_ep_connect_to_ep: ep_addr is of another interface, and self reaches only "
+                  "its own");
+        return UCS_ERR_UNREACHABLE;
+    }
+    set_connected();
+    return UCS_OK;
 }
 
 ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsigned length)
@@ -279,6 +380,7 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     if (UCS_UNLIKELY(id >= UCT_AM_ID_MAX)) {
         return above_limit("uct_ep_am_short: id", id, UCT_AM_ID_MAX - 1);
     }
+    size_t segment = home().segment();
     if (UCS_UNLIKELY(length + sizeof(header) > segment)) {
         return above_limit("uct_ep_am_short: length", length, segment - sizeof(header));
     }
@@ -329,6 +431,7 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
     if (UCS_UNLIKELY(header_length > max_header)) {
         return above_limit("uct_ep_am_zcopy: header_length", header_length, max_header);
     }
+    size_t segment = home().segment();
     if (UCS_UNLIKELY(header_length + iov_length(iov, count) > segment)) {
         return above_limit("uct_ep_am_zcopy: length", header_length + iov_length(iov, count),
                            segment);
@@ -388,40 +491,22 @@ ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
 template <class T>
 ucs_status_t apply(unsigned op, T value, uint64_t remote, T *result)
 {
-    auto *target = reinterpret_cast<T *>(remote);
-    T before;
-    switch (op) {
-    case UCT_ATOMIC_OP_ADD:
-        before = __atomic_fetch_add(target, value, __ATOMIC_SEQ_CST);
-        break;
-    case UCT_ATOMIC_OP_AND:
-        before = __atomic_fetch_and(target, value, __ATOMIC_SEQ_CST);
-        break;
-    case UCT_ATOMIC_OP_OR:
-        before = __atomic_fetch_or(target, value, __ATOMIC_SEQ_CST);
-        break;
-    case UCT_ATOMIC_OP_XOR:
-        before = __atomic_fetch_xor(target, value, __ATOMIC_SEQ_CST);
-        break;
-    case UCT_ATOMIC_OP_SWAP:
-        before = __atomic_exchange_n(target, value, __ATOMIC_SEQ_CST);
-        break;
-    default:
-        return UCS_ERR_UNSUPPORTED;
+    if (UCS_UNLIKELY(!atomic_aligned<T>(remote))) {
+        return misaligned_atomic(remote, sizeof(T));
     }
-    if (result) {
-        *result = before;
+    if (UCS_UNLIKELY(!result && op == UCT_ATOMIC_OP_SWAP)) {
+        return UCS_ERR_UNSUPPORTED; // a swap without its result is a put
     }
-    return UCS_OK;
+    return cpu_atomic(op, value, reinterpret_cast<T *>(remote), result);
 }
 
 template <class T>
 ucs_status_t compare_swap(T compare, T swap, uint64_t remote, T *result)
 {
-    *result = compare;
-    __atomic_compare_exchange_n(reinterpret_cast<T *>(remote), result, swap, false,
-                                __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    return UCS_OK;
+    if (UCS_UNLIKELY(!atomic_aligned<T>(remote))) {
+        return misaligned_atomic(remote, sizeof(T));
+    }
+    return cpu_compare_swap(compare, swap, reinterpret_cast<T *>(remote), result);
 }
 
 ucs_status_t ep::atomic32_post(unsigned op, uint32_t value, uint64_t remote, uct_rkey_t)
@@ -483,14 +568,15 @@ class md final : public uct_md {
     void query(uct_md_attr_t *attr) override
     {
         memset(attr, 0, sizeof(*attr));
-        attr->cap.flags = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_RKEY;
+        attr->cap.flags = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_ADVISE;
         attr->cap.max_reg = SIZE_MAX;
         attr->cap.reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
         attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+        attr->cap.detect_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
         attr->reg_cost = {.c = 10e-9, .m = 0};
         attr->rkey_packed_size = sizeof(packed_rkey);
         snprintf(attr->component_name, sizeof(attr->component_name), "%s", component.name.c_str());
-        memset(&attr->local_cpus, 0xff, sizeof(attr->local_cpus));
+        ucs::topo::local_cpus(UCS_SYS_DEVICE_ID_UNKNOWN, &attr->local_cpus);
     }
 
     std::vector<uct_tl_resource_desc_t> tl_resources() override
@@ -502,14 +588,31 @@ class md final : public uct_md {
     }
 
     uct_iface *open_iface(uct_worker *worker, const uct_iface_params_t &params,
-                          const uct_iface_config &) override
+                          const uct_iface_config &config) override
     {
-        return new iface(*worker, *this, params);
+        return new iface(*worker, *this, params, config);
     }
 
-    // There is nothing to register: the handle is the memory.
-    uct_mem_h reg(void *address, size_t, unsigned) override { return address; }
-    void dereg(uct_mem_h) override {}
+    // Nothing is registered: the handle remembers what it stands for.
+    struct region {
+        std::span<char> memory;
+        locked_pages locked;
+    };
+
+    uct_mem_h reg(void *address, size_t length, unsigned flags) override
+    {
+        auto r = std::make_unique<region>();
+        r->memory = {static_cast<char *>(address), length};
+        if (flags & UCT_MD_MEM_FLAG_LOCK) {
+            r->locked = locked_pages(address, length);
+        }
+        return r.release();
+    }
+    void dereg(uct_mem_h memh) override { delete static_cast<region *>(memh); }
+    std::span<char> memory_of(uct_mem_h memh) const override
+    {
+        return static_cast<const region *>(memh)->memory;
+    }
     void pack_mkey(uct_mem_h, void *buffer) override
     {
         packed_rkey packed{rkey_magic, static_cast<uint64_t>(getpid())};

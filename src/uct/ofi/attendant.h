@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Looks after an interface over tcp while the program that owns it does something else. The core
+// answers reads of exposed memory only when somebody polls it, and a batch (batch.h) that was begun
+// must leave although nothing follows. It runs no handler and no callback: what arrives for the
+// program waits in the completion queue.
+//
+// It sleeps until the queue's descriptor shows traffic. While the program polls often itself that
+// would only disturb it, so the attendant looks again after rest_ns. While batches come it looks
+// every tick_ns, and sends the one that is the same as before.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+namespace uct::ofi {
+
+class msg_iface;
+
+class attendant {
+  public:
+    explicit attendant(msg_iface &home); // throws ucs::error
+    attendant(const attendant &) = delete;
+    attendant &operator=(const attendant &) = delete;
+    ~attendant();
+
+    // The owner of the interface's lock calls these.
+    void batch_begun()
+    {
+        batches_.store(batches_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        if (!ticking_.load(std::memory_order_relaxed)) {
+            ticking_.store(true, std::memory_order_relaxed);
+            wake();
+        }
+    }
+    void polled()
+    {
+        polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+    void watch(int cq_fd); // memory is exposed
+
+  private:
+    void run();
+    bool sleep();
+    void look_at_batches();
+    void look_at_queue(bool readable);
+    bool attended();
+    void wake();
+
+    msg_iface &home_;
+    int wake_fd_ = -1;
+    std::atomic<int> cq_fd_ = -1;
+    std::atomic<bool> stopping_ = false;
+    std::atomic<bool> ticking_ = false;
+    std::atomic<uint64_t> batches_ = 0; // ever begun
+    std::atomic<uint64_t> polls_ = 0;   // by the program
+
+    // The thread's own.
+    uint64_t batches_seen_ = 0;
+    unsigned quiet_ticks_ = 0;
+    uint64_t polls_seen_ = 0;
+    uint64_t polls_seen_at_ = 0;
+    bool resting_ = false;
+    unsigned visits_ = 0; // without a pause
+    std::thread thread_;
+};
+
+} // namespace uct::ofi

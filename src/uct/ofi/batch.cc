@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Gathering small messages, and taking a batch apart: see batch.h.
+#include "uct/ofi/batch.h"
+
+#include "ucs/sys.h"
+#include "uct/ofi/ep.h"
+
+#include <cstring>
+#include <utility>
+
+namespace uct::ofi {
+
+// Whether the small message that is about to be posted joins a batch.
+bool ep::streaming()
+{
+    if (batch_) {
+        return true;
+    }
+    uint64_t now = ucs::monotonic_ns();
+    if (burst_round_ != round() || now - last_small_ > burst_gap_ns) {
+        burst_round_ = round();
+        burst_ = 0;
+    }
+    last_small_ = now;
+    return ++burst_ > burst_alone;
+}
+
+ucs_status_t ep::add_to_batch(uint8_t id, const void *head, size_t head_length, const void *payload,
+                              size_t length)
+{
+    uint64_t now = ucs::monotonic_ns();
+    size_t total = head_length + length;
+    // last_small_ is when the batch was begun.
+    if (batch_ && (batch_->length + batch_step(total) > owner().limit.segment ||
+                   now - last_small_ > batch_age_ns)) {
+        flush_batch();
+        if (UCS_UNLIKELY(!ready())) {
+            return not_ready();
+        }
+    }
+    if (!batch_) {
+        batch_ = owner().get_buffer();
+        if (UCS_UNLIKELY(!batch_)) {
+            return no_resource();
+        }
+        batch_->owner = this;
+        batch_->length = 0;
+        last_small_ = now;
+        owner().batches_.push_back(batch_);
+        owner().batch_begun();
+    }
+    char *at = batch_->data + batch_->length;
+    batch_record record{.length = static_cast<uint32_t>(total), .id = id, .reserved = {}};
+    memcpy(at, &record, sizeof(record));
+    copy_bytes(at + sizeof(record), head, head_length);
+    copy_bytes(at + sizeof(record) + head_length, payload, length);
+    size_t step = batch_step(total);
+    memset(at + sizeof(record) + total, 0, step - sizeof(record) - total);
+    batch_->length += step;
+    return UCS_OK;
+}
+
+void ep::flush_batch()
+{
+    buffer_op *b = std::exchange(batch_, nullptr);
+    b->link.unlink();
+    if (UCS_UNLIKELY(!target || status() != UCS_OK)) {
+        owner().put(b);
+        return;
+    }
+    send_packed(b, am_batch, b->length);
+}
+
+void iface::flush_batches()
+{
+    while (op *b = batches_.front()) {
+        b->owner->flush_batch();
+    }
+}
+
+void iface::deliver_batch(receive_op *r, size_t length)
+{
+    size_t at = 0;
+    while (at + sizeof(batch_record) <= length) {
+        batch_record record;
+        memcpy(&record, r->payload + at, sizeof(record));
+        size_t payload = at + sizeof(record);
+        if (record.id >= UCT_AM_ID_MAX || record.length > length - payload) {
+            break;
+        }
+        deliver(record.id, r->payload + payload, record.length, 0);
+        at += batch_step(record.length);
+    }
+    if (UCS_UNLIKELY(at != length)) {
+        ucs_warn("%s/%s: dropped a damaged batch of messages from byte %zu of %zu",
+                 domain.provider.transport.c_str(), domain.dev.name.c_str(), at, length);
+    }
+}
+
+} // namespace uct::ofi
