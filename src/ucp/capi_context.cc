@@ -8,10 +8,24 @@
 #include "ucs/error.h"
 
 #include <cstring>
+#include <dlfcn.h>
 #include <memory>
 
 #define UCP_STRING2(x) #x
 #define UCP_STRING(x) UCP_STRING2(x)
+
+namespace {
+
+// Whoever replaces a libucp.so.0 wants to see which one a program took.
+const char *loaded_from()
+{
+    Dl_info where = {};
+    return dladdr(reinterpret_cast<void *>(&ucp_init_version), &where) != 0 && where.dli_fname
+               ? where.dli_fname
+               : "an unknown file";
+}
+
+} // namespace
 
 extern "C" {
 
@@ -51,10 +65,11 @@ ucs_status_t ucp_init_version(unsigned api_major, unsigned api_minor, const ucp_
         ucs_warn("UCP API version is incompatible: required >= %u.%u, actual %s", api_major,
                  api_minor, ucp_get_version_string());
     }
+    ucs_info("Version %s of ucxlike (loaded from %s)", ucp_get_version_string(), loaded_from());
     return ucs::guard([&] {
         std::unique_ptr<ucp_config> own;
         if (!config) {
-            own = std::make_unique<ucp_config>(nullptr);
+            own = std::make_unique<ucp_config>(nullptr, nullptr);
             config = own.get();
         }
         auto context = std::make_unique<ucp_context>(params, config);

@@ -42,6 +42,9 @@ void apply_params(ucp_ep *ep, const ucp_ep_params_t *params)
         c.name.assign(params->name, strnlen(params->name, UCP_ENTITY_NAME_MAX - 1));
     }
     c.user_owned = true;
+    if (ep->err_mode != UCP_ERR_HANDLING_MODE_NONE) {
+        ep->worker->start_keepalive();
+    }
 }
 
 ucp_ep *create_client(ucp_worker *worker, const ucp_ep_params_t *params)
@@ -187,6 +190,21 @@ void query_transports(const ucp_ep *ep, ucp_transports_t *out)
         }
     }
     out->num_entries = count;
+}
+
+double bandwidth_of(const uct_iface_attr_t &iface)
+{
+    return iface.bandwidth.dedicated + iface.bandwidth.shared;
+}
+
+// Of all that carry pieces of a large message.
+double bandwidth_of_rails(const ucp_ep *ep)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < ep->rail_count; ++i) {
+        sum += bandwidth_of(*ep->lanes[ep->rails[i]].attr);
+    }
+    return sum;
 }
 
 } // namespace
@@ -347,7 +365,7 @@ ucs_status_t ucp_ep_evaluate_perf(ucp_ep_h ep, const ucp_ep_evaluate_perf_param_
     }
     const uct_iface_attr_t &iface = *ep->am_lane().attr;
     double size = static_cast<double>(param->message_size);
-    double bandwidth = iface.bandwidth.dedicated + iface.bandwidth.shared;
+    double bandwidth = std::max(bandwidth_of(iface), bandwidth_of_rails(ep));
     if (attr->field_mask & UCP_EP_PERF_ATTR_FIELD_ESTIMATED_TIME) {
         attr->estimated_time = iface.latency.c + iface.overhead + size / std::max(bandwidth, 1.0);
     }

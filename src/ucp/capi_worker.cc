@@ -14,7 +14,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <poll.h>
 
 namespace {
 
@@ -31,7 +30,7 @@ void *copy_address(const std::vector<uint8_t> &blob)
 ucs_status_t wakeup_of(ucp_worker_h worker, const char *function, ucp::wakeup **wakeup_p)
 {
     UCS_CHECK_ARG(worker != nullptr, "%s: worker must not be NULL", function);
-    UCS_CHECK_ARG(worker->wakeup != nullptr,
+    UCS_CHECK_ARG(worker->context->has_feature(UCP_FEATURE_WAKEUP),
                   "%s: the worker's context was created without UCP_FEATURE_WAKEUP", function);
     *wakeup_p = worker->wakeup.get();
     return UCS_OK;
@@ -67,6 +66,12 @@ ucs_status_t ucp_worker_create(ucp_context_h context, const ucp_worker_params_t 
     }
     UCS_CHECK_ARG(!(params->field_mask & UCP_WORKER_PARAM_FIELD_EVENT_FD) || params->event_fd >= 0,
                   "ucp_worker_create: params->event_fd %d is not a descriptor", params->event_fd);
+    if (params->field_mask & UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT) {
+        size_t alignment = params->am_alignment;
+        UCS_CHECK_ARG(alignment != 0 && (alignment & (alignment - 1)) == 0,
+                      "ucp_worker_create: params->am_alignment %zu is not a power of two",
+                      alignment);
+    }
     return ucs::guard([&] { *worker_p = new ucp_worker(context, params); });
 }
 
@@ -205,12 +210,18 @@ ucs_status_t ucp_worker_wait(ucp_worker_h worker)
 
 void ucp_worker_wait_mem(ucp_worker_h worker, void *address)
 {
-    // Wakes spuriously: the caller looks at the word again.
     if (!worker || !address) {
         ucs_error("ucp_worker_wait_mem: worker and address must not be NULL");
         return;
     }
-    poll(nullptr, 0, 0);
+    ucp::wakeup *sleeper = nullptr;
+    ucs_status_t status = ucs::guard([&] {
+        ucs::opt_guard guard(worker->lock);
+        sleeper = &worker->own_wakeup();
+    });
+    if (status == UCS_OK) {
+        sleeper->wait_memory(address);
+    }
 }
 
 ucs_status_t ucp_worker_signal(ucp_worker_h worker)
@@ -234,7 +245,12 @@ ucs_status_t ucp_worker_fence(ucp_worker_h worker)
             return status;
         }
     }
-    return UCS_OK;
+    ucs_status_t status = UCS_OK;
+    worker->ep_ids.for_each([&](ucp_ep *ep) {
+        ucs_status_t fenced = ucp::ep_fence(ep);
+        status = fenced == UCS_OK ? status : fenced;
+    });
+    return status;
 }
 
 ucs_status_ptr_t ucp_worker_flush_nbx(ucp_worker_h worker, const ucp_request_param_t *param)

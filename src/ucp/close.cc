@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Closing an endpoint. FLUSH: what was posted goes out, then a close notice on the same lane (so
-// the peer has everything when it sees the notice), then the connection manager's disconnect, which
-// ends when the peer has disconnected too. FORCE: now.
+// the peer has everything when it sees the notice); it ends with the peer's own notice or the end
+// of its side of the connection. FORCE: now.
 #include "ucp/ep_control.h"
 #include "ucp/proto.h"
 #include "ucp/wireup.h"
@@ -17,17 +17,14 @@ bool has_cm(const ucp_ep *ep)
     return ep->control->cm_ep != nullptr;
 }
 
-void disconnect_cm(ucp_ep *ep) noexcept
+// The peer has our notice, or will: it closes as well and says so by its own, or its endpoint fails
+// and its side of the connection ends. Both finish the close.
+void await_peer(ucp_ep *ep) noexcept
 {
     ep_control &c = *ep->control;
     c.closing = close_phase::disconnecting;
-    if (!has_cm(ep) || c.cm_disconnected) {
+    if (!has_cm(ep) || c.cm_disconnected || c.close_seen) {
         ep_close_finish(ep, UCS_OK);
-        return;
-    }
-    ucs_status_t status = uct_ep_disconnect(c.cm_ep, 0);
-    if (status != UCS_OK && status != UCS_INPROGRESS) {
-        ep_close_finish(ep, UCS_OK); // there is nobody to wait for
     }
 }
 
@@ -36,7 +33,7 @@ void notice_flushed(void *, ucs_status_t status, void *user_data)
     auto *ep = static_cast<ucp_ep *>(user_data);
     if (ep->status == UCS_OK && status == UCS_OK) {
         ep->control->flushed = true;
-        disconnect_cm(ep);
+        await_peer(ep);
     }
 }
 

@@ -122,16 +122,15 @@ cm::cm(ucp_worker *worker)
     ucs_status_t status = UCS_ERR_UNSUPPORTED;
     for (uct_component_h cmpt : context.cms) {
         uct_cm_config_t *config = nullptr;
-        const char *prefix = context.env_prefix.empty() ? nullptr : context.env_prefix.c_str();
-        status = uct_cm_config_read(cmpt, prefix, nullptr, &config);
+        status = uct_cm_config_read(cmpt, context.source.prefix(), context.source.file(), &config);
         if (status != UCS_OK) {
             continue;
         }
         for (const auto &[name, value] : context.overrides) {
             (void)uct_config_modify(config, name.c_str(), value.c_str());
         }
-        if (context.config.cm_reuseaddr) {
-            (void)uct_config_modify(config, "REUSEADDR", "y");
+        if (!context.config.cm_reuseaddr) {
+            (void)uct_config_modify(config, "REUSEADDR", "n");
         }
         status = uct_cm_open(cmpt, worker->uct, config, &uct);
         uct_config_release(config);
@@ -307,6 +306,7 @@ void on_conn_request(ucp_worker *worker, event &ev) noexcept
 void on_connected(ucp_ep *ep, const event &ev) noexcept
 {
     ep_control &c = *ep->control;
+    c.private_data = std::vector<uint8_t>(); // it was sent
     if (ep->status != UCS_OK || ep->state == ep_state::closed) {
         return;
     }

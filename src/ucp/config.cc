@@ -33,20 +33,22 @@ constexpr field fields[] = {
      "How rendezvous moves the data: auto, get_zcopy (receiver reads), put_zcopy (sender writes), "
      "am (active messages).",
      offsetof(config, rndv_scheme), &string_},
-    {"MAX_RNDV_RAILS", "2", "Devices that one large message may be spread over.",
+    {"MAX_RNDV_RAILS", "2", "Network devices that one large message may be spread over, 4 at most.",
      offsetof(config, max_rndv_rails), &uint_},
-    {"MAX_EAGER_RAILS", "1", "Devices that eager messages may be spread over.",
+    {"MAX_EAGER_RAILS", "1", "Accepted for compatibility; has no effect.",
      offsetof(config, max_eager_lanes), &uint_},
-    {"MAX_RMA_RAILS", "1", "Devices that one put or get may be spread over.",
+    {"MAX_RMA_RAILS", "1", "Accepted for compatibility; has no effect.",
      offsetof(config, max_rma_rails), &uint_},
     {"LISTENER_BACKLOG", "1024", "Connection requests that may wait at a listener.",
      offsetof(config, listener_backlog), &uint_},
-    {"CM_REUSEADDR", "n", "Listen on a port whose last user has just gone.",
+    {"CM_REUSEADDR", "y", "Listen on a port whose last user has just gone.",
      offsetof(config, cm_reuseaddr), &bool_},
     {"KEEPALIVE_INTERVAL", "20s",
-     "How often peers of endpoints with error handling are checked when nothing else shows that "
-     "they live.",
+     "How often peers of endpoints with error handling are checked; inf or 0: never. Over tcp a "
+     "host or link that is gone is found some seconds after a check.",
      offsetof(config, keepalive_interval), &time_},
+    {"KEEPALIVE_NUM_EPS", "128", "Endpoints of a worker that are checked at a time, in turn.",
+     offsetof(config, keepalive_num_eps), &uint_},
     {"PROTO_INFO", "n", "Print the protocols of every endpoint when its lanes are chosen.",
      offsetof(config, proto_info), &bool_},
     {"UNIFIED_MODE", "n", "Accepted for compatibility; has no effect.",
@@ -61,9 +63,9 @@ const table config_table = {"UCP context", "", fields};
 
 } // namespace ucp
 
-ucp_config::ucp_config(const char *prefix) : env_prefix(prefix ? prefix : "")
+ucp_config::ucp_config(const char *env_prefix, const char *filename) : source(env_prefix, filename)
 {
-    ucs::config::fill(ucp::config_table, &values, prefix && *prefix ? prefix : nullptr);
+    ucs::config::fill(ucp::config_table, &values, source.prefix(), source.file());
 }
 
 extern "C" {
@@ -71,10 +73,7 @@ extern "C" {
 ucs_status_t ucp_config_read(const char *env_prefix, const char *filename, ucp_config_t **config_p)
 {
     UCS_CHECK_ARG(config_p != nullptr, "ucp_config_read: config_p must not be NULL");
-    if (filename) {
-        ucs_warn("ucp_config_read: filename %s is not read", filename);
-    }
-    return ucs::guard([&] { *config_p = new ucp_config(env_prefix); });
+    return ucs::guard([&] { *config_p = new ucp_config(env_prefix, filename); });
 }
 
 void ucp_config_release(ucp_config_t *config)
@@ -115,7 +114,7 @@ void ucp_config_print(const ucp_config_t *config, FILE *stream, const char *titl
         if (print_flags & (UCS_CONFIG_PRINT_CONFIG | UCS_CONFIG_PRINT_DOC)) {
             unsigned flags =
                 print_flags & UCS_CONFIG_PRINT_DOC ? unsigned(ucs::config::print_doc) : 0u;
-            const char *prefix = config->env_prefix.empty() ? nullptr : config->env_prefix.c_str();
+            const char *prefix = config->source.prefix();
             ucs::config::print(ucp::config_table, &config->values, prefix, flags, stream);
         }
     });

@@ -32,9 +32,24 @@ struct config {
     unsigned listener_backlog;
     bool cm_reuseaddr;
     double keepalive_interval;
+    unsigned keepalive_num_eps;
     bool proto_info;
     bool unified_mode;
     std::string address_version;
+};
+
+// Where the values come from; the transports read theirs from there, too. nullptr stands for none.
+struct config_source {
+    config_source(const char *env_prefix, const char *filename)
+        : prefix_(env_prefix ? env_prefix : ""), file_(filename ? filename : "")
+    {
+    }
+    const char *prefix() const { return prefix_.empty() ? nullptr : prefix_.c_str(); }
+    const char *file() const { return file_.empty() ? nullptr : file_.c_str(); }
+
+  private:
+    std::string prefix_; // "MPI"
+    std::string file_;
 };
 
 extern const ucs::config::table config_table;
@@ -42,9 +57,9 @@ extern const ucs::config::table config_table;
 } // namespace ucp
 
 struct ucp_config {
-    explicit ucp_config(const char *env_prefix);
+    ucp_config(const char *env_prefix, const char *filename);
 
     ucp::config values = {};
-    std::string env_prefix;                                     // "MPI" or ""
+    ucp::config_source source;
     std::vector<std::pair<std::string, std::string>> overrides; // names that UCP does not know
 };

@@ -69,6 +69,9 @@ class builder {
         md m;
         m.cmpt = cmpt;
         std::vector<std::string> names = query_component(cmpt, &m.cmpt_attr);
+        if (!select_.component_listed(m.cmpt_attr.name)) {
+            return;
+        }
         if (m.cmpt_attr.flags & UCT_COMPONENT_FLAG_CM) {
             bool first = strcmp(m.cmpt_attr.name, "tcp") == 0;
             context_.cms.insert(first ? context_.cms.begin() : context_.cms.end(), cmpt);
@@ -84,8 +87,8 @@ class builder {
     void add_md(md m)
     {
         uct_md_config_t *md_config = nullptr;
-        const char *prefix = config_.env_prefix.empty() ? nullptr : config_.env_prefix.c_str();
-        if (uct_md_config_read(m.cmpt, prefix, nullptr, &md_config) != UCS_OK) {
+        const ucp::config_source &source = config_.source;
+        if (uct_md_config_read(m.cmpt, source.prefix(), source.file(), &md_config) != UCS_OK) {
             return;
         }
         apply_overrides(config_, md_config);
@@ -118,6 +121,7 @@ class builder {
             rsc.desc = descs[i];
             rsc.md_index = static_cast<uint8_t>(context_.mds.size());
             rsc.cls = classify(descs[i]);
+            rsc.extra_rail = reaches_beyond(rsc.desc.dev_name);
             if (select_.allows(rsc)) {
                 context_.resources.push_back(rsc);
             }
@@ -128,13 +132,10 @@ class builder {
     void sort()
     {
         std::string route = default_route_device();
-        auto rank = [&](const tl_resource &rsc) {
-            int by_device = route == rsc.desc.dev_name ? 2 : strcmp(rsc.desc.dev_name, "lo") != 0;
-            return static_cast<int>(rsc.cls) * 4 + by_device;
-        };
-        std::stable_sort(
-            context_.resources.begin(), context_.resources.end(),
-            [&](const tl_resource &a, const tl_resource &b) { return rank(a) > rank(b); });
+        std::stable_sort(context_.resources.begin(), context_.resources.end(),
+                         [&](const tl_resource &a, const tl_resource &b) {
+                             return better(rank_of(a, route), rank_of(b, route));
+                         });
     }
 
     ucp_context &context_;
@@ -159,7 +160,7 @@ std::string default_context_name()
 } // namespace ucp
 
 ucp_context::ucp_context(const ucp_params_t *params, const ucp_config_t *from)
-    : config(from->values), env_prefix(from->env_prefix),
+    : config(from->values), source(from->source),
       features(
           ucp::value_or(params, UCP_PARAM_FIELD_FEATURES, &ucp_params_t::features, uint64_t(0))),
       request_size(ucp::value_or(params, UCP_PARAM_FIELD_REQUEST_SIZE, &ucp_params_t::request_size,
@@ -224,10 +225,11 @@ bool ucp_context::default_open(const ucp::tl_resource &rsc) const noexcept
     if (rsc.cls != ucp::tl_class::net || !ucp::is_all(config.net_devices)) {
         return true;
     }
-    // One plain network interface is enough: the best one, which sort() put first.
+    // Of plain network interfaces the best one, which sort() put first, and what reaches beyond
+    // this host as it does.
     for (const ucp::tl_resource &other : resources) {
         if (other.cls == ucp::tl_class::net && strcmp(other.desc.tl_name, rsc.desc.tl_name) == 0) {
-            return &other == &rsc;
+            return &other == &rsc || rsc.extra_rail;
         }
     }
     return true;

@@ -35,6 +35,7 @@ struct tl_resource {
     uct_tl_resource_desc_t desc = {};
     uint8_t md_index = 0;
     tl_class cls = tl_class::other;
+    bool extra_rail = false; // a network interface that is opened beside the best one
 };
 
 } // namespace ucp
@@ -52,7 +53,7 @@ struct ucp_context {
 
     ucp::config config;
     std::vector<std::pair<std::string, std::string>> overrides; // for the transports
-    std::string env_prefix;
+    ucp::config_source source;
     std::string name;
     uint64_t features = 0;
     size_t request_size = 0; // the user's part

@@ -96,7 +96,7 @@ bool may_send(const ucp_ep *ep)
 ucs_status_t send_waiting(ucp_ep *ep, uint8_t *full)
 {
     ep_control &c = *ep->control;
-    while (ep->status == UCS_OK) {
+    while (ep->status == UCS_OK && !c.fenced) {
         if (c.todo) {
             ucs_status_t status = send_todo(ep);
             if (status == UCS_ERR_NO_RESOURCE) {
@@ -138,7 +138,7 @@ ucs_status_t drain_pass(ucp_ep *ep, uint8_t *full)
     ucs_status_t status = send_waiting(ep, full);
     ep->control->draining = false;
     ep->sendable = ep->status == UCS_OK && ep->state == ep_state::connected &&
-                   ep->pending.empty() && ep->control->todo == 0;
+                   ep->pending.empty() && ep->control->todo == 0 && !ep->control->fenced;
     return status;
 }
 
@@ -242,8 +242,7 @@ void ep_teardown_lanes(ucp_ep *ep) noexcept
     if (c.cm_ep) {
         uct_ep_h cm_ep = c.cm_ep;
         c.cm_ep = nullptr;
-        (void)uct_ep_disconnect(cm_ep, 0);
-        uct_ep_destroy(cm_ep);
+        uct_ep_destroy(cm_ep); // the peer is told that by its disconnect callback
     }
 }
 
@@ -256,6 +255,7 @@ void ep_destroy(ucp_ep *ep) noexcept
         worker->matcher->remove(ep->control->peer_uuid, ep->control->sn, ep);
     }
     worker->ep_ids.erase(ep->local_id);
+    worker->proto->announced.endpoint_gone(ep->control->peer_uuid);
     if (ep->control->deferred) {
         std::erase(worker->deferred, ep);
         ep->control->deferred = 0;
@@ -278,7 +278,7 @@ void report_failure(ucp_ep *ep)
     }
     c.error_reported = true;
     bool by_cm = ep->origin == ep_origin::client || ep->origin == ep_origin::server;
-    if (c.err_cb && (ep->err_mode != UCP_ERR_HANDLING_MODE_NONE || by_cm)) {
+    if (c.err_cb) {
         c.err_cb(c.has_user_data ? ep->user_data : c.err_arg, ep, ep->status);
         return;
     }

@@ -23,6 +23,7 @@
 namespace ucp {
 
 constexpr unsigned MAX_LANES = 6;
+constexpr unsigned MAX_RAILS = 4;
 
 // One uct endpoint to the peer. Lane am_lane_index carries the active messages and with them the
 // order of everything; the others carry RMA and the pieces of large messages.
@@ -43,6 +44,7 @@ struct ep_limits {
     size_t max_iov = 0;
     size_t rndv_thresh = SIZE_MAX;
     size_t zcopy_thresh = SIZE_MAX;
+    size_t put_message = 0; // up to here a put is a message, though the lane has puts
 };
 
 enum class ep_state : uint8_t {
@@ -95,6 +97,8 @@ struct ucp_ep {
     uint8_t am_lane_index = 0;
     uint8_t rma_lane = 0;
     uint8_t lane_count = 0;
+    uint8_t rail_count = 0;
+    uint8_t rails[ucp::MAX_RAILS] = {}; // lanes that share the bytes of large messages
     ucs_status_t status = UCS_OK;
     ucp::ep_state state = ucp::ep_state::connecting;
     ucp::ep_origin origin;
@@ -107,7 +111,15 @@ struct ucp_ep {
     // Operations of the flush kind: emulated RMA counts what the target has not acknowledged yet.
     uint64_t rma_posted = 0;
     uint64_t rma_acked = 0;
+    uint64_t rma_fence = 0;   // rma_posted at the last fence
     void rma_done() noexcept; // the target acknowledged one
+    // The lane's own puts and gets overtake messages that the target has yet to read, which a fence
+    // forbids: until those are acknowledged, what follows goes as messages, too.
+    bool lane_rma_fenced() const noexcept { return rma_acked < rma_fence; }
+    // The lane's gets read the peer's memory while later messages and puts arrive there, which a
+    // fence forbids, too: behind it nothing goes out until they have ended.
+    uint32_t lane_gets = 0;
+    void lane_get_done() noexcept;
 
     ucs::list<ucp_request, &ucp_request::node> pending;
     ucs::list<ucp_request, &ucp_request::node> outstanding;

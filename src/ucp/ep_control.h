@@ -47,6 +47,7 @@ struct ep_control {
     bool draining = false;
     bool armed = false; // pend is with the lane armed_lane
     bool torn_down = false;
+    bool fenced = false;     // nothing is sent while lane_gets are in flight
     bool close_seen = false; // the peer's close notice has arrived
     bool grace = false;      // in worker->grace
     uint8_t armed_lane = 0;
@@ -100,6 +101,7 @@ ucp_ep *ep_new(ucp_worker *worker, ep_origin origin);
 
 // ---- flush and close (flush.cc, close.cc)
 void ep_flush_start(ucp_ep *ep, ucp_request *req) noexcept;
+ucs_status_t ep_fence(ucp_ep *ep) noexcept;
 void ep_close_finish(ucp_ep *ep, ucs_status_t status) noexcept;
 ucs_status_ptr_t ep_close(ucp_ep *ep, const ucp_request_param_t *param) noexcept;
 void ep_force_close(ucp_ep *ep) noexcept;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Flush: an operation that takes its turn behind everything posted before, then waits for the lanes
-// and for the acknowledgements of emulated RMA.
+// and for the acknowledgements of emulated RMA. Fence: one that lets nothing past it before the
+// lane's gets have ended.
 #include "ucp/ep_control.h"
 #include "ucp/proto.h"
 
@@ -110,6 +111,49 @@ void ep_flush_start(ucp_ep *ep, ucp_request *req) noexcept
         complete(req, status);
     }
 }
+
+namespace {
+
+ucs_status_t fence_progress(ucp_request *req)
+{
+    req->ep->control->fenced = req->ep->lane_gets != 0;
+    complete(req, UCS_OK);
+    return UCS_OK;
+}
+
+} // namespace
+
+ucs_status_t ep_fence(ucp_ep *ep) noexcept
+{
+    ep->rma_fence = ep->rma_posted;
+    if (ep->status != UCS_OK || (ep->lane_gets == 0 && ep->pending.empty())) {
+        return UCS_OK;
+    }
+    if (!ep->pending.empty() && ep->pending.back()->progress == fence_progress) {
+        return UCS_OK; // one is enough
+    }
+    ucp_request *req = request_get_internal(ep->worker);
+    if (!req) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    req->ep = ep;
+    req->progress = fence_progress;
+    req->abort = abort_simple;
+    ep->queue(req);
+    return UCS_OK;
+}
+
+} // namespace ucp
+
+void ucp_ep::lane_get_done() noexcept
+{
+    if (--lane_gets == 0 && control->fenced) {
+        control->fenced = false;
+        ucp::ep_drain(this);
+    }
+}
+
+namespace ucp {
 
 namespace {
 

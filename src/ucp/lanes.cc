@@ -2,8 +2,9 @@
 //
 // Choice of lanes: every pair of an interface of ours and a resource of the peer that reach each
 // other is a candidate. The best carries the active messages; the best of those that can put and
-// get carries RMA.
+// get carries RMA; over networks, pairs of further devices share the bytes of large messages.
 #include "ucp/mem.h"
+#include "ucp/print.h"
 #include "ucp/wireup.h"
 
 #include "ucs/log.h"
@@ -80,15 +81,60 @@ bool can_rma(const uct_iface_attr_t &attr)
            (attr.cap.flags & (UCT_IFACE_FLAG_GET_BCOPY | UCT_IFACE_FLAG_GET_ZCOPY));
 }
 
+// A put of a network lane is over when the target's answer is here, and each one costs the target a
+// message of its own. Ours are answered once for all, when somebody asks.
+constexpr size_t PUT_MESSAGE = 2048;
+
+// What a device may be slower than the first one and still be worth a rail.
+constexpr double RAIL_MAX_RATIO = 4;
+
+bool is_network(tl_class cls)
+{
+    return cls == tl_class::net || cls == tl_class::rdma;
+}
+
+// Pairs of devices that no lane uses yet, on both sides, of the same transport as the first rail.
+void add_rails(ucp_ep *ep, const std::vector<candidate> &found, const candidate &first)
+{
+    const ucp_context &context = *ep->worker->context;
+    unsigned max = std::min(context.config.max_rndv_rails, MAX_RAILS);
+    if (ep->rma_lane == NO_LANE || max < 2 || !is_network(first.cls)) {
+        return;
+    }
+    ep->rails[ep->rail_count++] = ep->rma_lane;
+    std::vector<const candidate *> used = {&first};
+    for (const candidate &c : found) {
+        if (ep->rail_count >= max || ep->lane_count >= MAX_LANES) {
+            return;
+        }
+        bool fresh = std::none_of(used.begin(), used.end(), [&](const candidate *u) {
+            return u->local == c.local || u->remote == c.remote;
+        });
+        if (fresh && c.cls == first.cls && c.remote->tl_name == first.remote->tl_name &&
+            c.bandwidth * RAIL_MAX_RATIO >= first.bandwidth && can_rma(c.local->attr) &&
+            add_lane(ep, c) == UCS_OK) {
+            ep->rails[ep->rail_count++] = static_cast<uint8_t>(ep->lane_count - 1);
+            used.push_back(&c);
+        }
+    }
+}
+
 constexpr size_t SHORT_HEADER = sizeof(uint64_t); // that uct_ep_am_short() carries
+
+// Messages from which a rendezvous pays. The core's shared memory copies up to 4 KiB, with our
+// header, through its own buffers; longer ones it has the receiver fetch, as a rendezvous does in
+// fewer steps.
+size_t default_rndv_thresh(tl_class cls)
+{
+    return cls == tl_class::shm ? 4064 : cls > tl_class::shm ? 8192 : 40960;
+}
 
 void set_limits(ucp_ep *ep)
 {
     const uct_iface_attr_t &attr = *ep->am_lane().attr;
     const config &config = ep->worker->context->config;
     bool zcopy = attr.cap.flags & UCT_IFACE_FLAG_AM_ZCOPY;
-    bool shared =
-        ep->worker->context->resources[ep->am_lane().iface->resource].cls >= tl_class::shm;
+    tl_class cls = ep->worker->context->resources[ep->am_lane().iface->resource].cls;
     ep->limits.max_short =
         attr.cap.flags & UCT_IFACE_FLAG_AM_SHORT && attr.cap.am.max_short > SHORT_HEADER
             ? attr.cap.am.max_short - SHORT_HEADER
@@ -98,8 +144,10 @@ void set_limits(ucp_ep *ep)
     ep->limits.max_hdr = zcopy ? attr.cap.am.max_hdr : 0;
     ep->limits.max_iov = zcopy ? attr.cap.am.max_iov : 0;
     ep->limits.rndv_thresh =
-        config.rndv_thresh == SIZE_AUTO ? (shared ? 8192 : 40960) : config.rndv_thresh;
+        config.rndv_thresh == SIZE_AUTO ? default_rndv_thresh(cls) : config.rndv_thresh;
     ep->limits.zcopy_thresh = config.zcopy_thresh == SIZE_AUTO ? 16384 : config.zcopy_thresh;
+    ep->limits.put_message =
+        cls == tl_class::net ? std::min(PUT_MESSAGE, attr.cap.am.max_bcopy / 2) : 0;
 }
 
 } // namespace
@@ -114,15 +162,20 @@ ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer)
     if (am == found.size()) {
         return UCS_ERR_UNREACHABLE;
     }
+    ep->control->peer_uuid = peer.uuid;
     ep->am_lane_index = 0;
     ep->am_ep = ep->lanes[0].ep;
     ep->rma_lane = can_rma(*ep->lanes[0].attr) ? 0 : NO_LANE;
+    size_t rma = am;
     for (size_t i = am + 1; i < found.size() && ep->rma_lane == NO_LANE; ++i) {
         if (can_rma(found[i].local->attr) && add_lane(ep, found[i]) == UCS_OK) {
             ep->rma_lane = static_cast<uint8_t>(ep->lane_count - 1);
+            rma = i;
         }
     }
+    add_rails(ep, found, found[rma]);
     set_limits(ep);
+    announce_ep(*ep);
     return UCS_OK;
 }
 

@@ -6,12 +6,17 @@
 
 #include "ucp/ep.h"
 #include "ucp/proto.h"
+#include "ucp/rails.h"
+#include "ucp/raw_value.h"
 #include "ucp/worker.h"
 #include "ucs/check.h"
 #include "ucs/error.h"
 #include "ucs/ptr_map.h"
 
+#include <atomic>
 #include <cstdlib>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -24,6 +29,9 @@ namespace ucp {
 struct mem_table {
     std::mutex mutex;
     ucs::ptr_map<ucp_mem> ids;
+    // Those with memory of ours, by address: it cannot go while an operation uses it.
+    std::map<uintptr_t, ucp_mem *> allocated;
+    std::atomic<size_t> allocated_count = 0;
 };
 
 namespace {
@@ -57,6 +65,8 @@ void unmap(ucp_mem *mem) noexcept
     for (unsigned i = 0; i < context->md_count; ++i)
         if (mem->md_map & (1u << i) && static_cast<int>(i) != mem->alloc_md)
             uct_md_mem_dereg(context->mds[i].md, mem->memh[i]);
+    if (mem->import_cmpt != nullptr)
+        uct_rkey_release(mem->import_cmpt, &mem->import_bundle);
     if (!mem->allocated)
         return;
     if (mem->alloc_md >= 0) {
@@ -116,7 +126,7 @@ void allocate(ucp_mem *mem, void *address, size_t length, bool fixed)
     if (bytes == 0)
         bytes = page;
     void *p = mmap(address, bytes, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | (fixed ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+                   MAP_PRIVATE | MAP_ANONYMOUS | (fixed ? MAP_FIXED : 0), -1, 0);
     if (p == MAP_FAILED || (fixed && p != address)) {
         if (p != MAP_FAILED)
             munmap(p, bytes);
@@ -129,23 +139,48 @@ void allocate(ucp_mem *mem, void *address, size_t length, bool fixed)
     mem->alloc_md = -1;
 }
 
-void register_all(ucp_mem *mem, unsigned flags) noexcept
+// What the user allows, as an md wants to know it; everything when nothing is said.
+unsigned access_of(const ucp_mem_map_params_t *params) noexcept
+{
+    unsigned prot = params->field_mask & UCP_MEM_MAP_PARAM_FIELD_PROT ? params->prot : 0;
+    if (prot == 0)
+        return UCT_MD_MEM_ACCESS_ALL;
+    unsigned access = 0;
+    if (prot & UCP_MEM_MAP_PROT_LOCAL_READ)
+        access |= UCT_MD_MEM_ACCESS_LOCAL_READ;
+    if (prot & UCP_MEM_MAP_PROT_LOCAL_WRITE)
+        access |= UCT_MD_MEM_ACCESS_LOCAL_WRITE;
+    if (prot & UCP_MEM_MAP_PROT_REMOTE_READ)
+        access |= UCT_MD_MEM_ACCESS_REMOTE_GET;
+    if (prot & UCP_MEM_MAP_PROT_REMOTE_WRITE)
+        access |= UCT_MD_MEM_ACCESS_REMOTE_PUT | UCT_MD_MEM_ACCESS_REMOTE_ATOMIC;
+    return access;
+}
+
+// false: the pages were to be locked, and no md could do that.
+bool register_all(ucp_mem *mem, unsigned flags, unsigned access) noexcept
 {
     ucp_context *context = mem->context;
+    bool lock = flags & UCP_MEM_MAP_LOCK, locked = false;
     if (mem->length == 0)
-        return;
+        return true;
     for (unsigned i = 0; i < context->md_count; ++i) {
         if (mem->md_map & (1u << i) || !md_has(context, i, UCT_MD_FLAG_REG))
             continue;
-        unsigned reg_flags = UCT_MD_MEM_ACCESS_ALL;
+        unsigned reg_flags = access;
         if (flags & UCP_MEM_MAP_NONBLOCK)
             reg_flags |= UCT_MD_MEM_FLAG_NONBLOCK;
+        if (lock)
+            reg_flags |= UCT_MD_MEM_FLAG_LOCK;
         // Silent: not every md can register all memory, and one that cannot is just not used for
         // it.
         if (uct_md_mem_reg(context->mds[i].md, mem->address, mem->length,
-                           reg_flags | UCT_MD_MEM_FLAG_HIDE_ERRORS, &mem->memh[i]) == UCS_OK)
+                           reg_flags | UCT_MD_MEM_FLAG_HIDE_ERRORS, &mem->memh[i]) == UCS_OK) {
             mem->md_map |= 1u << i;
+            locked = locked || lock;
+        }
     }
+    return locked || !lock;
 }
 
 } // namespace
@@ -174,10 +209,29 @@ ucp_mem *find_mapping(ucp_context *context, uint64_t id, uint64_t address, uint6
 
 namespace {
 
+// The mapping that we allocated the buffer in. Its registrations serve every operation on it, and
+// peers on this node may map it.
+ucp_mem *find_allocated(ucp_context *context, const void *buffer, size_t length)
+{
+    auto *table = static_cast<mem_table *>(context->memory.load(std::memory_order_acquire));
+    if (table == nullptr || table->allocated_count.load(std::memory_order_relaxed) == 0)
+        return nullptr;
+    auto address = reinterpret_cast<uintptr_t>(buffer);
+    std::lock_guard guard(table->mutex);
+    auto after = table->allocated.upper_bound(address);
+    if (after == table->allocated.begin())
+        return nullptr;
+    auto [base, mem] = *std::prev(after);
+    size_t offset = address - base;
+    return offset < mem->length && length <= mem->length - offset ? mem : nullptr;
+}
+
 ucs_status_t reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length, unsigned access,
                  uct_mem_h *memh_p) noexcept
 {
     ucp_mem *user = req->user_memh;
+    if (user == nullptr)
+        user = find_allocated(req->worker->context, buffer, length);
     if (user != nullptr && user->md_map & (1u << md_index)) {
         *memh_p = user->memh[md_index];
         return UCS_OK;
@@ -222,6 +276,10 @@ ucs_status_t request_reg_remote(ucp_request *req, uint8_t md_index, void *buffer
 
 void release_memh(ucp_request *req) noexcept
 {
+    if (req->rndv.rails != nullptr) {
+        rail_memory_release(req->rndv.rails);
+        req->rndv.rails = nullptr;
+    }
     if (req->rndv.memh != nullptr) {
         uct_md_mem_dereg(req->worker->context->mds[req->rndv.md].md, req->rndv.memh);
         req->rndv.memh = nullptr;
@@ -244,15 +302,13 @@ UCS_EXPORT ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_par
     void *address = mask & UCP_MEM_MAP_PARAM_FIELD_ADDRESS ? params->address : nullptr;
     bool alloc = flags & UCP_MEM_MAP_ALLOCATE;
     bool fixed = flags & UCP_MEM_MAP_FIXED;
-    if (mask & UCP_MEM_MAP_PARAM_FIELD_EXPORTED_MEMH_BUFFER) {
-        UCS_CHECK_ARG(
-            !alloc && params->exported_memh_buffer != nullptr,
-            "ucp_mem_map: params->exported_memh_buffer must not be NULL nor come with ALLOCATE");
-        return UCS_ERR_UNSUPPORTED;
-    }
-    UCS_CHECK_ARG(mask & UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+    bool import = mask & UCP_MEM_MAP_PARAM_FIELD_EXPORTED_MEMH_BUFFER;
+    UCS_CHECK_ARG(!import || (!alloc && !fixed && params->exported_memh_buffer != nullptr),
+                  "ucp_mem_map: params->exported_memh_buffer must not be NULL nor come with "
+                  "ALLOCATE or FIXED");
+    UCS_CHECK_ARG(import || mask & UCP_MEM_MAP_PARAM_FIELD_LENGTH,
                   "ucp_mem_map: params->field_mask must have LENGTH");
-    size_t length = params->length;
+    size_t length = import ? 0 : params->length;
     UCS_CHECK_ARG(alloc || address != nullptr || length == 0,
                   "ucp_mem_map: params->address must not be NULL without ALLOCATE");
     UCS_CHECK_ARG(!fixed || alloc, "ucp_mem_map: params->flags has FIXED without ALLOCATE");
@@ -262,6 +318,13 @@ UCS_EXPORT ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_par
     UCS_CHECK_ARG((flags & (UCP_MEM_MAP_NONBLOCK | UCP_MEM_MAP_LOCK)) !=
                       (UCP_MEM_MAP_NONBLOCK | UCP_MEM_MAP_LOCK),
                   "ucp_mem_map: params->flags must not have both NONBLOCK and LOCK");
+    // What is not known to be on a device may be in host memory.
+    unsigned type = mask & UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE ? ucp::raw_value(params->memory_type)
+                                                               : unsigned(UCS_MEMORY_TYPE_HOST);
+    if (type >= UCS_MEMORY_TYPE_CUDA && type <= UCS_MEMORY_TYPE_ROCM_MANAGED) {
+        ucs_error("ucp_mem_map: params->memory_type %u: only host memory is supported", type);
+        return UCS_ERR_UNSUPPORTED;
+    }
     return ucs::guard([&] {
         auto mem = std::make_unique<ucp_mem>();
         mem->context = context;
@@ -272,9 +335,24 @@ UCS_EXPORT ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_par
         ucp::mem_table *table = ucp::table_of(context);
         if (alloc && length != 0)
             ucp::allocate(mem.get(), address, length, fixed);
-        ucp::register_all(mem.get(), flags);
+        if (import) {
+            ucs_status_t status = ucp::import_memory(mem.get(), params->exported_memh_buffer);
+            if (status != UCS_OK)
+                throw ucs::error(status, "ucp_mem_map: params->exported_memh_buffer: %s",
+                                 ucs_status_string(status));
+        }
+        if (!ucp::register_all(mem.get(), flags, ucp::access_of(params))) {
+            ucp::unmap(mem.get());
+            throw ucs::error(UCS_ERR_IO_ERROR,
+                             "ucp_mem_map: %zu bytes at %p cannot be locked in memory", mem->length,
+                             mem->address);
+        }
         std::lock_guard guard(table->mutex);
         mem->id = table->ids.add(mem.get());
+        if (mem->allocated) {
+            table->allocated[reinterpret_cast<uintptr_t>(mem->address)] = mem.get();
+            ++table->allocated_count;
+        }
         *memh_p = mem.release();
     });
 }
@@ -287,6 +365,8 @@ UCS_EXPORT ucs_status_t ucp_mem_unmap(ucp_context_h context, ucp_mem_h memh)
         ucp::mem_table *table = ucp::table_of(context);
         std::lock_guard guard(table->mutex);
         table->ids.erase(memh->id);
+        if (memh->allocated && table->allocated.erase(reinterpret_cast<uintptr_t>(memh->address)))
+            --table->allocated_count;
     }
     ucp::unmap(memh);
     delete memh;

@@ -8,7 +8,8 @@
 //   | memh id 8 | base address 8 | length 8 | md list |
 //   md list: | md map 2 | { length 1, md's packed key } for each bit of the map |
 // The memh id names the mapping at its owner, where software RMA and atomics check address and
-// length against it. An RTS carries an md list alone.
+// length against it. An RTS carries an md list alone. An exported handle has another magic, and the
+// keys of those mds alone that other processes of the node can map.
 #pragma once
 
 #include "ucp/context.h"
@@ -30,6 +31,8 @@ struct ucp_mem {
     int alloc_md;   // md that allocated it, -1: mmap
     size_t alloc_length;
     uct_mem_h alloc_memh;
+    uct_component_h import_cmpt; // of another process: unmapped with import_bundle
+    uct_rkey_bundle_t import_bundle;
     ucs_memory_type_t mem_type;
 };
 
@@ -63,10 +66,18 @@ ucs_status_t request_reg_remote(ucp_request *req, uint8_t md_index, void *buffer
                                 uct_mem_h *memh_p) noexcept;
 void release_memh(ucp_request *req) noexcept;
 
-// Packs the key of one registration, for an RTS. Returns its bytes, 0 if the md gives none.
+// Packs the keys of registrations, for an RTS: by_md[i] for each bit i of the map. Returns their
+// bytes, 0 if no md gives one.
 constexpr size_t RTS_RKEY_MAX = 256;
-size_t pack_single_rkey(ucp_context *context, uint8_t md_index, uct_mem_h memh,
-                        void *dest) noexcept;
+size_t pack_rkeys(ucp_context *context, uint16_t map, const uct_mem_h *by_md, void *dest,
+                  size_t room) noexcept;
+
+// The md's part of such a list, or nullptr.
+const void *rkey_part(const void *packed, size_t length, uint8_t md_index) noexcept;
+
+// Maps what a peer on this node exported into mem (address, length, import_*). INVALID_PARAM: not
+// an export, or damaged; UNREACHABLE: of another host, or its owner has gone.
+ucs_status_t import_memory(ucp_mem *mem, const void *exported) noexcept;
 
 // Finds a lane of `ep` for which the packed key has a part and whose capabilities include `flags`
 // (UCT_IFACE_FLAG_*). On success *key points to the md's part.

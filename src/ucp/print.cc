@@ -5,7 +5,9 @@
 
 #include "ucp/address.h"
 #include "ucp/ep_control.h"
+#include "ucs/log.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -48,6 +50,34 @@ void print_worker(const ucp_worker &worker, FILE *stream)
     fprintf(stream, "#                 endpoints: %zu\n#\n", worker.ep_ids.size());
 }
 
+namespace {
+
+std::string roles_of(const ucp_ep &ep, unsigned lane)
+{
+    std::string roles = lane == ep.am_lane_index ? " am" : "";
+    roles += lane == ep.rma_lane ? " rma" : "";
+    bool rail = std::find(ep.rails, ep.rails + ep.rail_count, lane) != ep.rails + ep.rail_count;
+    return rail || roles.empty() ? roles + " rndv" : roles;
+}
+
+} // namespace
+
+void announce_ep(const ucp_ep &ep)
+{
+    if (ucs::log::enabled(ucs::log::level::info)) {
+        std::string lanes;
+        for (unsigned i = 0; i < ep.lane_count; ++i) {
+            const auto &desc = ep.worker->context->resources[ep.lanes[i].iface->resource].desc;
+            lanes += std::string(" ") + desc.tl_name + "/" + desc.dev_name + roles_of(ep, i) +
+                     (i + 1 < ep.lane_count ? "," : "");
+        }
+        ucs_info("ep %p: lanes:%s", static_cast<const void *>(&ep), lanes.c_str());
+    }
+    if (ep.worker->context->config.proto_info) {
+        print_ep(ep, stdout);
+    }
+}
+
 void print_ep(const ucp_ep &ep, FILE *stream)
 {
     fprintf(stream, "#\n# UCP endpoint %s\n#\n", ep.control->name.c_str());
@@ -56,11 +86,8 @@ void print_ep(const ucp_ep &ep, FILE *stream)
     for (unsigned i = 0; i < ep.lane_count; ++i) {
         const lane &l = ep.lanes[i];
         const tl_resource &rsc = ep.worker->context->resources[l.iface->resource];
-        std::string roles = i == ep.am_lane_index ? " am" : "";
-        roles += i == ep.rma_lane ? " rma" : "";
-        roles += i != ep.am_lane_index && i != ep.rma_lane ? " rndv" : "";
         fprintf(stream, "#                 lane[%u]: %2u:%s/%s md[%u] ->%s\n", i, l.iface->resource,
-                rsc.desc.tl_name, rsc.desc.dev_name, rsc.md_index, roles.c_str());
+                rsc.desc.tl_name, rsc.desc.dev_name, rsc.md_index, roles_of(ep, i).c_str());
     }
     fprintf(stream, "#\n#                am: short <= %zu, copy <= %zu, rendezvous >= ",
             ep.limits.max_short, ep.limits.max_bcopy);

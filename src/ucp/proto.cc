@@ -56,7 +56,7 @@ void free_into(worker_proto &proto, recv_desc *desc) noexcept
 
 } // namespace
 
-worker_proto::worker_proto(ucp_worker *w)
+worker_proto::worker_proto(ucp_worker *w, size_t alignment)
     : worker(w), requests({.object_size = sizeof(ucp_request) + w->context->request_size,
                            .chunk = 128,
                            .arg = w,
@@ -64,7 +64,8 @@ worker_proto::worker_proto(ucp_worker *w)
                            .object_fini = request_destroy}),
       small_descs({.object_size = sizeof(recv_desc) + SMALL_DESC + 2 * sizeof(void *),
                    .align = 64,
-                   .chunk = 64})
+                   .chunk = 64}),
+      align(alignment), announced(w)
 {
 }
 
@@ -164,20 +165,8 @@ void desc_free(recv_desc *desc) noexcept
 
 ucs_status_ptr_t send_request(ucp_request *req, const ucp_request_param_t *param) noexcept
 {
-    ucp_ep *ep = req->ep;
     req->flags |= REQ_POSTING;
-    if (ep->can_send()) {
-        ucs_status_t status;
-        do
-            status = req->progress(req);
-        while (status == UCS_INPROGRESS);
-        if (status == UCS_ERR_NO_RESOURCE)
-            ep->queue(req);
-        else if (UCS_UNLIKELY(status != UCS_OK))
-            req->abort(req, status);
-    } else {
-        ep->queue(req);
-    }
+    send_internal(req);
     return post_return(req, param);
 }
 

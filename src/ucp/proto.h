@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ucp/am_id.h"
+#include "ucp/announced.h"
 #include "ucp/request.h"
 #include "ucp/wire.h"
 #include "ucs/mpool.h"
@@ -97,7 +98,7 @@ struct am_handler {
 struct stream_state; // stream.cc
 
 struct worker_proto {
-    explicit worker_proto(ucp_worker *worker);
+    worker_proto(ucp_worker *worker, size_t alignment);
     ~worker_proto();
     worker_proto(const worker_proto &) = delete;
     worker_proto &operator=(const worker_proto &) = delete;
@@ -110,11 +111,13 @@ struct worker_proto {
     std::unordered_map<partial_key, partial, partial_hash> partials;
     std::vector<am_handler> am_handlers;
     uint64_t next_msg_id = 0;
-    size_t align = 1; // of AM data that the user may keep
+    const size_t align; // of AM data that the user may keep
     std::vector<ucp_ep *> stream_ready;
+    announced_memory announced;
 };
 
 // ---- endpoint hooks, called by connection control
+void ep_proto_owned(ucp_ep *ep) noexcept; // the user got an ep that a peer had connected to
 void ep_proto_failed(ucp_ep *ep, ucs_status_t status) noexcept; // the ep got its sticky error
 void ep_proto_cleanup(ucp_ep *ep) noexcept;                     // the ep is about to be freed
 // Ask the target to confirm all emulated puts and atomics posted so far; ends in rma_done(). No-op

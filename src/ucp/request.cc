@@ -131,7 +131,7 @@ void complete(ucp_request *req, ucs_status_t status) noexcept
         req->id = 0;
     }
     req->dt.finish();
-    if (UCS_UNLIKELY(req->rndv.memh != nullptr))
+    if (UCS_UNLIKELY(req->rndv.memh != nullptr || req->rndv.rails != nullptr))
         release_memh(req);
     if (UCS_UNLIKELY(req->flags & REQ_OWN_COPY)) {
         free(const_cast<void *>(req->send.header));

@@ -34,6 +34,8 @@ struct ucp_mem;
 
 namespace ucp {
 
+struct rail_memory; // rails.h
+
 // How tags match: a receive names tag and mask, a message carries its tag. Full-mask receives are
 // hashed.
 struct tag_policy {
@@ -71,15 +73,17 @@ enum req_flags : uint32_t {
 // What an outstanding request waits for. An answer of the peer that finds another phase is stale.
 enum phase : uint8_t {
     PHASE_NONE,
-    PHASE_SYNC,      // sync send: ACK
-    PHASE_RTS,       // rendezvous sender: ATS or RTR
-    PHASE_RNDV_SEND, // rendezvous sender: pieces on their way
-    PHASE_RNDV_GET,  // rendezvous receiver: gets in flight
-    PHASE_RNDV_RECV, // rendezvous receiver: RNDV_DATA
-    PHASE_RMA_GET,   // RMA_GET_REPLY
-    PHASE_AMO,       // AMO_REPLY
-    PHASE_RMA_FLUSH, // RMA_ACK
-    PHASE_STREAM,    // stream receive
+    PHASE_SYNC,         // sync send: ACK
+    PHASE_SYNC_SENDING, // sync send: its last piece to leave
+    PHASE_SYNC_MATCHED, // the same, and the ACK has come
+    PHASE_RTS,          // rendezvous sender: ATS or RTR
+    PHASE_RNDV_SEND,    // rendezvous sender: pieces on their way
+    PHASE_RNDV_GET,     // rendezvous receiver: gets in flight
+    PHASE_RNDV_RECV,    // rendezvous receiver: RNDV_DATA
+    PHASE_RMA_GET,      // RMA_GET_REPLY
+    PHASE_AMO,          // AMO_REPLY
+    PHASE_RMA_FLUSH,    // RMA_ACK
+    PHASE_STREAM,       // stream receive
 };
 
 } // namespace ucp
@@ -153,11 +157,12 @@ struct ucp_request {
         uint64_t remote_addr; // sender's buffer (get)
         uct_component_h cmpt; // of bundle, when that is unpacked
         uct_rkey_bundle_t bundle;
-        uct_mem_h memh;  // temporary registration, undone by complete()
-        uct_mem_h zmemh; // what zcopy passes: memh, or the one of the user's handle
-        uint8_t md;      // of memh
-        uint8_t lane;    // that gets
-        size_t posted;   // bytes asked for or sent
+        uct_mem_h memh;          // temporary registration, undone by complete()
+        ucp::rail_memory *rails; // registrations of further rails, undone by complete()
+        uct_mem_h zmemh;         // what zcopy passes: memh, or the one of the user's handle
+        uint8_t md;              // of memh
+        uint8_t lane;            // that gets
+        size_t posted;           // bytes asked for or sent
     };
     rndv_part rndv = {};
 

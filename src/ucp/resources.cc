@@ -4,11 +4,16 @@
 #include "ucp/resources.h"
 
 #include "ucs/log.h"
+#include "ucs/topo.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <strings.h>
+#include <unistd.h>
 
 namespace ucp {
 
@@ -52,8 +57,8 @@ tl_class classify(const uct_tl_resource_desc_t &desc) noexcept
     case UCT_DEVICE_TYPE_SHM:
         return tl_class::shm;
     case UCT_DEVICE_TYPE_NET:
-        return strcmp(desc.tl_name, "tcp") == 0 || strcmp(desc.tl_name, "sockets") == 0 ||
-                       strcmp(desc.tl_name, "udp") == 0 || strcmp(desc.tl_name, "net") == 0
+        return strcmp(desc.tl_name, "tcp") == 0 || strcmp(desc.tl_name, "tcprdm") == 0 ||
+                       strcmp(desc.tl_name, "sockets") == 0 || strcmp(desc.tl_name, "udp") == 0
                    ? tl_class::net
                    : tl_class::rdma;
     default:
@@ -64,6 +69,57 @@ tl_class classify(const uct_tl_resource_desc_t &desc) noexcept
 bool is_all(const std::vector<std::string> &list) noexcept
 {
     return list.empty() || std::find(list.begin(), list.end(), "all") != list.end();
+}
+
+bool better(const resource_rank &a, const resource_rank &b) noexcept
+{
+    if (a.cls != b.cls) {
+        return a.cls > b.cls;
+    }
+    if (a.loopback != b.loopback) {
+        return b.loopback;
+    }
+    return a.distance != b.distance ? a.distance < b.distance : a.default_route && !b.default_route;
+}
+
+resource_rank rank_of(const tl_resource &rsc, const std::string &default_device)
+{
+    // A device of no known place is taken for farther than any other.
+    constexpr double nowhere = 1;
+    bool known = rsc.desc.sys_device != UCS_SYS_DEVICE_ID_UNKNOWN;
+    return {rsc.cls, strcmp(rsc.desc.dev_name, "lo") == 0,
+            known ? ucs::topo::distance_from_cpu(rsc.desc.sys_device).latency : nowhere,
+            default_device == rsc.desc.dev_name};
+}
+
+namespace {
+
+bool is_link_local(const sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        const auto *in = reinterpret_cast<const sockaddr_in *>(address);
+        return ntohl(in->sin_addr.s_addr) >> 16 == 0xa9fe; // 169.254
+    }
+    return IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6 *>(address)->sin6_addr);
+}
+
+} // namespace
+
+bool reaches_beyond(const std::string &device)
+{
+    ifaddrs *list = nullptr;
+    if (access(("/sys/class/net/" + device + "/bridge").c_str(), F_OK) == 0 ||
+        getifaddrs(&list) != 0) {
+        return false;
+    }
+    bool found = false;
+    for (const ifaddrs *i = list; i && !found; i = i->ifa_next) {
+        found = i->ifa_addr && device == i->ifa_name &&
+                (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6) &&
+                !(i->ifa_flags & IFF_LOOPBACK) && !is_link_local(i->ifa_addr);
+    }
+    freeifaddrs(list);
+    return found;
 }
 
 std::string default_route_device()
@@ -112,6 +168,15 @@ bool selection::tl_listed(const tl_resource &rsc)
         listed = listed || match;
     }
     return tls_.empty() || listed != negate_;
+}
+
+bool selection::component_listed(const char *name) const
+{
+    // tcprdm reaches whom tcp reaches, slower: it is for those who name it.
+    return strcmp(name, "tcprdm") != 0 ||
+           (!negate_ && std::any_of(tls_.begin(), tls_.end(), [&](const entry &e) {
+               return strcasecmp(e.name.c_str(), name) == 0;
+           }));
 }
 
 bool selection::device_listed(const tl_resource &rsc)

@@ -28,6 +28,7 @@ struct packed_hdr {
     uint64_t size;
 };
 constexpr uint16_t RKEY_MAGIC = 0x6b55;
+constexpr uint16_t EXPORT_MAGIC = 0x6d55;
 constexpr size_t RKEY_MAX = 1024;
 
 uint32_t sum(const void *data, size_t length, uint32_t h = 2166136261u) noexcept
@@ -50,9 +51,9 @@ uint32_t list_sum(const packed_hdr &hdr, const void *list) noexcept
     return sum(list, hdr.length - sizeof(hdr));
 }
 
-bool header_good(const packed_hdr &hdr) noexcept
+bool header_good(const packed_hdr &hdr, uint16_t magic) noexcept
 {
-    return hdr.magic == RKEY_MAGIC && hdr.length >= sizeof(hdr) + sizeof(uint16_t) &&
+    return hdr.magic == magic && hdr.length >= sizeof(hdr) + sizeof(uint16_t) &&
            hdr.length <= RKEY_MAX && header_sum(hdr) == hdr.check;
 }
 
@@ -93,13 +94,27 @@ size_t pack_part(ucp_context *context, unsigned md, uct_mem_h memh, uint8_t *des
 
 } // namespace
 
-size_t pack_single_rkey(ucp_context *context, uint8_t md_index, uct_mem_h memh, void *dest) noexcept
+size_t pack_rkeys(ucp_context *context, uint16_t map, const uct_mem_h *by_md, void *dest,
+                  size_t room) noexcept
 {
-    auto map = static_cast<uint16_t>(1u << md_index);
-    memcpy(dest, &map, sizeof(map));
-    size_t n = pack_part(context, md_index, memh, static_cast<uint8_t *>(dest) + sizeof(map),
-                         RTS_RKEY_MAX - sizeof(map));
-    return n ? n + sizeof(map) : 0;
+    auto *out = static_cast<uint8_t *>(dest);
+    size_t at = sizeof(map);
+    uint16_t packed = 0;
+    for (unsigned i = 0; i < MAX_MDS; ++i) {
+        if (!(map & (1u << i)))
+            continue;
+        size_t n = pack_part(context, i, by_md[i], out + at, room - at);
+        if (n != 0)
+            packed |= static_cast<uint16_t>(1u << i);
+        at += n;
+    }
+    memcpy(out, &packed, sizeof(packed));
+    return packed != 0 ? at : 0;
+}
+
+const void *rkey_part(const void *packed, size_t length, uint8_t md_index) noexcept
+{
+    return md_part(packed, length, md_index);
 }
 
 uint8_t rkey_lane(const ucp_ep *ep, const void *packed, size_t length, uint64_t flags,
@@ -164,6 +179,78 @@ void rkey_resolve(ucp_rkey *rkey) noexcept
     }
 }
 
+namespace {
+
+ucs_status_t pack_memh(ucp_mem *memh, uint16_t magic, uint16_t md_map, void **buffer_p,
+                       size_t *size_p) noexcept
+{
+    uint8_t buffer[RKEY_MAX];
+    packed_hdr hdr = {.magic = magic,
+                      .memh_id = memh->id,
+                      .base = reinterpret_cast<uintptr_t>(memh->address),
+                      .size = memh->length};
+    size_t list = pack_rkeys(memh->context, md_map, memh->memh, buffer + sizeof(hdr),
+                             sizeof(buffer) - sizeof(hdr));
+    if (list == 0) { // no md has a part in it
+        memset(buffer + sizeof(hdr), 0, sizeof(uint16_t));
+        list = sizeof(uint16_t);
+    }
+    hdr.length = static_cast<uint16_t>(sizeof(hdr) + list);
+    hdr.list_check = list_sum(hdr, buffer + sizeof(hdr));
+    hdr.check = header_sum(hdr);
+    memcpy(buffer, &hdr, sizeof(hdr));
+    void *out = malloc(hdr.length);
+    if (out == nullptr)
+        return UCS_ERR_NO_MEMORY;
+    *buffer_p = memcpy(out, buffer, hdr.length);
+    *size_p = hdr.length;
+    return UCS_OK;
+}
+
+// Only memory that the library allocated can be mapped elsewhere.
+ucs_status_t pack_export(ucp_mem *memh, void **buffer_p, size_t *size_p) noexcept
+{
+    if (memh->alloc_md < 0 ||
+        !(memh->context->mds[memh->alloc_md].cmpt_attr.flags & UCT_COMPONENT_FLAG_RKEY_PTR))
+        return UCS_ERR_UNSUPPORTED;
+    return pack_memh(memh, EXPORT_MAGIC, static_cast<uint16_t>(1u << memh->alloc_md), buffer_p,
+                     size_p);
+}
+
+// The md indices in the list are the owner's: every md of ours that maps is asked.
+bool map_part(ucp_mem *mem, const md &m, const void *part, uint64_t base) noexcept
+{
+    if (!(m.cmpt_attr.flags & UCT_COMPONENT_FLAG_RKEY_PTR) ||
+        uct_rkey_unpack(m.cmpt, part, &mem->import_bundle) != UCS_OK)
+        return false;
+    if (uct_rkey_ptr(m.cmpt, &mem->import_bundle, base, &mem->address) != UCS_OK) {
+        uct_rkey_release(m.cmpt, &mem->import_bundle);
+        return false;
+    }
+    mem->import_cmpt = m.cmpt;
+    return true;
+}
+
+} // namespace
+
+ucs_status_t import_memory(ucp_mem *mem, const void *exported) noexcept
+{
+    packed_hdr hdr;
+    memcpy(&hdr, exported, sizeof(hdr));
+    const char *list = static_cast<const char *>(exported) + sizeof(hdr);
+    if (!header_good(hdr, EXPORT_MAGIC) || list_sum(hdr, list) != hdr.list_check)
+        return UCS_ERR_INVALID_PARAM;
+    for (unsigned i = 0; i < MAX_MDS; ++i) {
+        const void *part = md_part(list, hdr.length - sizeof(hdr), i);
+        for (const md &m : mem->context->mds)
+            if (part != nullptr && map_part(mem, m, part, hdr.base)) {
+                mem->length = hdr.size;
+                return UCS_OK;
+            }
+    }
+    return UCS_ERR_UNREACHABLE;
+}
+
 } // namespace ucp
 
 extern "C" {
@@ -175,32 +262,7 @@ UCS_EXPORT ucs_status_t ucp_rkey_pack(ucp_context_h context, ucp_mem_h memh, voi
     UCS_CHECK_ARG(memh != nullptr, "ucp_rkey_pack: memh must not be NULL");
     UCS_CHECK_ARG(rkey_buffer_p != nullptr && size_p != nullptr,
                   "ucp_rkey_pack: rkey_buffer_p and size_p must not be NULL");
-    uint8_t buffer[ucp::RKEY_MAX];
-    ucp::packed_hdr hdr = {.magic = ucp::RKEY_MAGIC,
-                           .memh_id = memh->id,
-                           .base = reinterpret_cast<uintptr_t>(memh->address),
-                           .size = memh->length};
-    size_t at = sizeof(hdr) + sizeof(uint16_t);
-    uint16_t map = 0;
-    for (unsigned i = 0; i < context->md_count; ++i) {
-        if (!(memh->md_map & (1u << i)))
-            continue;
-        size_t n = ucp::pack_part(context, i, memh->memh[i], buffer + at, sizeof(buffer) - at);
-        if (n != 0)
-            map |= static_cast<uint16_t>(1u << i);
-        at += n;
-    }
-    memcpy(buffer + sizeof(hdr), &map, sizeof(map));
-    hdr.length = static_cast<uint16_t>(at);
-    hdr.list_check = ucp::list_sum(hdr, buffer + sizeof(hdr));
-    hdr.check = ucp::header_sum(hdr);
-    memcpy(buffer, &hdr, sizeof(hdr));
-    void *out = malloc(at);
-    if (out == nullptr)
-        return UCS_ERR_NO_MEMORY;
-    *rkey_buffer_p = memcpy(out, buffer, at);
-    *size_p = at;
-    return UCS_OK;
+    return ucp::pack_memh(memh, ucp::RKEY_MAGIC, memh->md_map, rkey_buffer_p, size_p);
 }
 
 UCS_EXPORT void ucp_rkey_buffer_release(void *rkey_buffer)
@@ -217,7 +279,7 @@ UCS_EXPORT ucs_status_t ucp_memh_pack(ucp_mem_h memh, const ucp_memh_pack_params
                   "ucp_memh_pack: buffer_p and buffer_size_p must not be NULL");
     if (params->field_mask & UCP_MEMH_PACK_PARAM_FIELD_FLAGS &&
         params->flags & UCP_MEMH_PACK_FLAG_EXPORT)
-        return UCS_ERR_UNSUPPORTED;
+        return ucp::pack_export(memh, buffer_p, buffer_size_p);
     return ucp_rkey_pack(memh->context, memh, buffer_p, buffer_size_p);
 }
 
@@ -233,7 +295,7 @@ UCS_EXPORT ucs_status_t ucp_ep_rkey_unpack(ucp_ep_h ep, const void *rkey_buffer,
     UCS_CHECK_ARG(rkey_p != nullptr, "ucp_ep_rkey_unpack: rkey_p must not be NULL");
     ucp::packed_hdr hdr;
     memcpy(&hdr, rkey_buffer, sizeof(hdr));
-    UCS_CHECK_ARG(ucp::header_good(hdr),
+    UCS_CHECK_ARG(ucp::header_good(hdr, ucp::RKEY_MAGIC),
                   "ucp_ep_rkey_unpack: rkey_buffer is not a packed key or is damaged");
     const char *rest = static_cast<const char *>(rkey_buffer) + sizeof(hdr);
     UCS_CHECK_ARG(ucp::list_sum(hdr, rest) == hdr.list_check,

@@ -6,6 +6,7 @@
 #include "ucp/ep.h"
 #include "ucp/mem.h"
 #include "ucp/proto.h"
+#include "ucp/rails.h"
 #include "ucp/worker.h"
 #include "ucs/log.h"
 
@@ -33,7 +34,7 @@ size_t pack_rts(void *dest, void *arg)
     if (req->rndv.zmemh != nullptr) {
         const lane &l = ep->lanes[ep->rma_lane_index()];
         hdr.rkey_len = static_cast<uint32_t>(
-            pack_single_rkey(ep->worker->context, l.md_index, req->rndv.zmemh, p + sizeof(hdr)));
+            rails_pack_keys(req, l.md_index, req->rndv.zmemh, p + sizeof(hdr)));
         if (hdr.rkey_len != 0)
             hdr.address = reinterpret_cast<uintptr_t>(req->dt.contig_ptr());
     }
@@ -62,8 +63,10 @@ ucs_status_t rts_progress(ucp_request *req) noexcept
             uct_mem_h memh = nullptr;
             if (l.attr->cap.flags & UCT_IFACE_FLAG_GET_ZCOPY &&
                 request_reg_remote(req, l.md_index, req->dt.contig_ptr(), req->dt.length(),
-                                   &memh) == UCS_OK)
+                                   &memh) == UCS_OK) {
                 req->rndv.zmemh = memh;
+                rails_register(req);
+            }
         }
     }
     // The answer may come inside the call (loopback): the request must be ready for it.
@@ -129,11 +132,18 @@ ucs_status_t data_progress(ucp_request *req) noexcept
     return UCS_OK;
 }
 
+void rts_abort(ucp_request *req, ucs_status_t status) noexcept
+{
+    if (req->phase == PHASE_RTS)
+        req->worker->proto->announced.keep(req);
+    complete(req, status);
+}
+
 void rndv_send(ucp_request *req, uint8_t kind) noexcept
 {
     req->control_id = kind;
     req->progress = rts_progress;
-    req->abort = abort_simple;
+    req->abort = rts_abort;
 }
 
 // ---- receiver
@@ -179,11 +189,22 @@ void get_done(uct_completion_t *comp)
         ask_fragments(req);
         return;
     }
+    if (UCS_UNLIKELY(settling::concerns(req))) {
+        req->worker->settling.add(req);
+        return;
+    }
+    rndv_get_finish(req);
+}
+
+} // namespace
+
+void rndv_get_finish(ucp_request *req) noexcept
+{
     answer(req->ep, req->rndv.remote_req, UCS_OK);
     complete(req, UCS_OK);
 }
 
-ucs_status_t get_progress(ucp_request *req) noexcept
+ucs_status_t rndv_get_progress(ucp_request *req) noexcept
 {
     const lane &l = req->ep->lanes[req->rndv.lane];
     req->pend_lane = req->rndv.lane;
@@ -215,11 +236,15 @@ ucs_status_t get_progress(ucp_request *req) noexcept
     return UCS_OK;
 }
 
+namespace {
+
 bool start_get(ucp_request *req, const rts_hdr *rts) noexcept
 {
     ucp_ep *ep = req->ep;
     if (rts->address == 0 || rts->rkey_len == 0 || !req->dt.is_contig())
         return false;
+    if (UCS_UNLIKELY(ep->rail_count > 1) && rails_get(req, rts, get_done))
+        return true;
     const void *key;
     uint8_t index = rkey_lane(ep, rts + 1, rts->rkey_len, UCT_IFACE_FLAG_GET_ZCOPY, &key);
     if (index == NO_LANE)
@@ -239,7 +264,7 @@ bool start_get(ucp_request *req, const rts_hdr *rts) noexcept
     req->rndv.remote_addr = rts->address;
     req->rndv.posted = 0;
     req->phase = PHASE_RNDV_GET;
-    req->progress = get_progress;
+    req->progress = rndv_get_progress;
     req->abort = comp_abort;
     comp_begin(req, get_done);
     send_internal(req);
@@ -321,6 +346,7 @@ ucs_status_t rndv_rtr_handler(void *arg, void *data, size_t length, unsigned)
     memcpy(&rtr, data, sizeof(rtr));
     ucp_request *req = find_request(worker, rtr.sreq, PHASE_RTS);
     if (req == nullptr) {
+        worker->proto->announced.answered(rtr.sreq);
         drop_stale(worker, "rtr");
         return UCS_OK;
     }
@@ -381,6 +407,7 @@ ucs_status_t rndv_ats_handler(void *arg, void *data, size_t length, unsigned)
     memcpy(&hdr, data, sizeof(hdr));
     ucp_request *req = find_request(worker, hdr.req, PHASE_RTS);
     if (req == nullptr) {
+        worker->proto->announced.answered(hdr.req);
         drop_stale(worker, "ats");
         return UCS_OK;
     }

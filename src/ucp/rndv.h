@@ -27,6 +27,13 @@ void rndv_send_am(ucp_request *req) noexcept;
 // `rts` is the whole message, checked by the RTS handler, and is not needed after the call.
 void rndv_recv(ucp_request *req, const wire::rts_hdr *rts) noexcept;
 
+// progress() of a request that reads req->remaining bytes at rndv.remote_addr over rndv.lane; it
+// ends with req->comp.
+ucs_status_t rndv_get_progress(ucp_request *req) noexcept;
+
+// The end of such a request once its bytes are those of the sender.
+void rndv_get_finish(ucp_request *req) noexcept;
+
 // Tell the sender that nobody reads its buffer; its request completes with `status`.
 void rndv_refuse(ucp_worker *worker, const wire::rts_hdr *rts, ucs_status_t status) noexcept;
 

@@ -12,9 +12,13 @@ struct ucp_worker;
 
 namespace ucp {
 
+// UCP_WAKEUP_* as UCT_EVENT_*.
+unsigned uct_events_of(unsigned events) noexcept;
+
 struct wakeup {
     // external_fd: the user's epoll set, to which ours is added with `user_data`; -1: none.
-    wakeup(ucp_worker *worker, int external_fd, void *user_data);
+    // uct_events: what the interfaces wake for. edge: only what is new makes the descriptor ready.
+    wakeup(ucp_worker *worker, int external_fd, void *user_data, unsigned uct_events, bool edge);
     ~wakeup();
     wakeup(const wakeup &) = delete;
     wakeup &operator=(const wakeup &) = delete;
@@ -25,11 +29,18 @@ struct wakeup {
     // Any thread.
     void signal() noexcept;
     void wait() noexcept;
+    // Until the 8 bytes around `address` change, the worker has something to do, or a tenth of a
+    // second is over: a change may have come before the call.
+    void wait_memory(const void *address) noexcept;
 
     ucp_worker *const worker;
+    const unsigned uct_events;
     int epoll_fd = -1;
     int event_fd = -1;
     int external_fd = -1;
+
+  private:
+    std::atomic<bool> signaled_ = false;
 };
 
 } // namespace ucp

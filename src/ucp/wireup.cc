@@ -3,6 +3,7 @@
 // Pairing of endpoints, the handshake messages and the peer watch. lanes.cc chooses the lanes.
 #include "ucp/wireup.h"
 
+#include "ucp/proto.h"
 #include "ucs/error.h"
 #include "ucs/sys.h"
 
@@ -135,6 +136,7 @@ ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopbac
     if (ep && ep->origin == ep_origin::reply && !ep->control->close_seen) {
         ep->origin = ep_origin::address;
         ep->control->peer_name = peer.name;
+        ep_proto_owned(ep);
         return ep;
     }
     ep = new_matched_ep(worker, ep_origin::address, peer, address, sn);
@@ -170,6 +172,14 @@ ucs_status_t send_todo(ucp_ep *ep) noexcept
         c.wired = true;
     }
     return UCS_OK;
+}
+
+void send_ping(ucp_ep *ep) noexcept
+{
+    if (ep->can_send()) {
+        // No room: what fills the lane tells as much.
+        (void)ucs::guard([&] { return send_one(ep, wireup_kind::ping); });
+    }
 }
 
 peer_watch::~peer_watch()
@@ -240,6 +250,9 @@ void on_close(ucp_ep *ep, close_reason reason)
             ep->rma_acked = ep->rma_posted - 1;
             ep->rma_done(); // the rest of our flush need not wait for it
         }
+        if (c.closing == close_phase::disconnecting) {
+            ep_close_finish(ep, UCS_OK);
+        }
         return;
     }
     bool by_cm = ep->origin == ep_origin::client || ep->origin == ep_origin::server;
@@ -280,6 +293,9 @@ void dispatch(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *address)
 {
     if (hdr.kind == wireup_kind::request) {
         on_request(worker, hdr, address);
+        return;
+    }
+    if (hdr.kind == wireup_kind::ping) {
         return;
     }
     ucp_ep *ep = addressee(worker, hdr);

@@ -18,7 +18,8 @@
 
 namespace ucp {
 
-enum class wireup_kind : uint8_t { request = 1, reply = 2, close = 3 };
+// ping: nothing but bytes that the peer's host acknowledges.
+enum class wireup_kind : uint8_t { request = 1, reply = 2, close = 3, ping = 4 };
 
 struct wireup_hdr {
     wireup_kind kind;
@@ -54,6 +55,9 @@ ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopbac
 void start_wireup(ucp_ep *ep) noexcept;
 // Sends what ep->control->todo says. UCS_ERR_NO_RESOURCE: the am lane is full.
 ucs_status_t send_todo(ucp_ep *ep) noexcept;
+
+// A message that the peer's library drops, if the am lane has room and nothing waits for it.
+void send_ping(ucp_ep *ep) noexcept;
 
 // Watch the peer's process: the end of it is the end of the endpoint.
 void watch_peer(ucp_ep *ep, const unpacked_address &peer);

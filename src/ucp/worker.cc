@@ -5,16 +5,21 @@
 
 #include "ucp/cm.h"
 #include "ucp/ep_control.h"
+#include "ucp/keepalive.h"
 #include "ucp/listener.h"
 #include "ucp/proto.h"
 #include "ucp/wakeup.h"
 #include "ucp/wireup.h"
 #include "ucs/error.h"
 #include "ucs/sys.h"
+#include "ucs/topo.h"
 
+#include <cmath>
 #include <cstring>
 #include <ctime>
+#include <optional>
 #include <unistd.h>
+#include <utility>
 
 namespace ucp {
 
@@ -38,10 +43,10 @@ ucs_status_t lane_failed(void *arg, uct_ep_h uct_ep, ucs_status_t status)
 uct_iface_h open_iface(ucp_worker *worker, const tl_resource &rsc, iface *owner)
 {
     const md &m = worker->context->mds[rsc.md_index];
-    const std::string &prefix = worker->context->env_prefix;
+    const config_source &source = worker->context->source;
     uct_iface_config_t *config = nullptr;
-    ucs_status_t status = uct_md_iface_config_read(
-        m.md, rsc.desc.tl_name, prefix.empty() ? nullptr : prefix.c_str(), nullptr, &config);
+    ucs_status_t status =
+        uct_md_iface_config_read(m.md, rsc.desc.tl_name, source.prefix(), source.file(), &config);
     if (status != UCS_OK) {
         throw ucs::error(status, "%s/%s: configuration: %s", rsc.desc.tl_name, rsc.desc.dev_name,
                          ucs_status_string(status));
@@ -96,10 +101,6 @@ iface::iface(ucp_worker *w, uint8_t resource_index) : worker(w), resource(resour
                              "%s: the interface is not usable",
                              w->context->resources[resource].desc.tl_name);
         }
-        if (w->context->has_feature(UCP_FEATURE_WAKEUP) &&
-            uct_iface_event_fd_get(uct, &event_fd) != UCS_OK) {
-            event_fd = -1;
-        }
         for (size_t i = 0; i < am_handler_count; ++i) {
             uct_iface_set_am_handler(uct, am_handlers[i].id, am_handlers[i].fn, w, 0);
         }
@@ -146,7 +147,7 @@ ucp_worker::ucp_worker(ucp_context *c, const ucp_worker_params_t *params)
 {
     auto given = [&](uint64_t bit) { return (params->field_mask & bit) != 0; };
     client_id = given(UCP_WORKER_PARAM_FIELD_CLIENT_ID) ? params->client_id : 0;
-    user_data = given(UCP_WORKER_PARAM_FIELD_USER_DATA) ? params->user_data : this;
+    user_data = given(UCP_WORKER_PARAM_FIELD_USER_DATA) ? params->user_data : nullptr;
     flags = given(UCP_WORKER_PARAM_FIELD_FLAGS) ? params->flags : 0;
     name = given(UCP_WORKER_PARAM_FIELD_NAME) && params->name
                ? std::string(params->name, strnlen(params->name, UCP_ENTITY_NAME_MAX - 1))
@@ -159,12 +160,21 @@ ucp_worker::ucp_worker(ucp_context *c, const ucp_worker_params_t *params)
                          ucs_status_string(status));
     }
     try {
+        std::optional<ucs::topo::memory_near> near;
+        if (given(UCP_WORKER_PARAM_FIELD_CPU_MASK)) {
+            near.emplace(params->cpu_mask);
+        }
         open_ifaces();
         if (context->has_feature(UCP_FEATURE_WAKEUP)) {
             int fd = given(UCP_WORKER_PARAM_FIELD_EVENT_FD) ? params->event_fd : -1;
-            wakeup = std::make_unique<ucp::wakeup>(this, fd, user_data);
+            unsigned events = given(UCP_WORKER_PARAM_FIELD_EVENTS) ? params->events : ~0u;
+            wakeup = std::make_unique<ucp::wakeup>(this, fd, user_data, ucp::uct_events_of(events),
+                                                   given(UCP_WORKER_PARAM_FIELD_EVENTS) &&
+                                                       (events & UCP_WAKEUP_EDGE));
+            waker = wakeup.get();
         }
-        proto = std::make_unique<ucp::worker_proto>(this);
+        proto = std::make_unique<ucp::worker_proto>(
+            this, given(UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT) ? params->am_alignment : 1);
     } catch (...) {
         wakeup.reset();
         ifaces.clear();
@@ -204,8 +214,20 @@ ucp_worker::~ucp_worker()
     --context->worker_count;
 }
 
+void ucp_worker::start_keepalive()
+{
+    const ucp::config &config = context->config;
+    bool wanted = config.keepalive_interval > 0 && std::isfinite(config.keepalive_interval) &&
+                  config.keepalive_num_eps > 0;
+    if (wanted && !keepalive) {
+        keepalive = std::make_unique<ucp::keepalive>(this, config.keepalive_interval,
+                                                     config.keepalive_num_eps);
+    }
+}
+
 void ucp_worker::close() noexcept
 {
+    keepalive.reset();
     if (!listeners.empty()) {
         ucs_warn("ucp_worker_destroy: %zu listeners of worker %s still exist", listeners.size(),
                  name.c_str());
@@ -236,9 +258,13 @@ void ucp_worker::close() noexcept
         if (ep_ids.find(ep->local_id) == ep) {
             ep->control->user_closed = true;
             ep->status = ep->status == UCS_OK ? UCS_ERR_CANCELED : ep->status;
+            ucp_request *closing = std::exchange(ep->control->close_request, nullptr);
             ucp::ep_teardown_lanes(ep);
             ucp::ep_abort_requests(ep, UCS_ERR_CANCELED);
             ucp::ep_destroy(ep);
+            if (closing) { // it waited for the peer
+                ucp::complete(closing, UCS_ERR_CANCELED);
+            }
         }
     }
     cm.reset(); // no callbacks from here on
@@ -263,9 +289,18 @@ void ucp_worker::post_event(ucp::event &&ev) noexcept
 
 void ucp_worker::wake() noexcept
 {
-    if (wakeup) {
-        wakeup->signal();
+    if (ucp::wakeup *sleeper = waker.load(std::memory_order_acquire)) {
+        sleeper->signal();
     }
+}
+
+ucp::wakeup &ucp_worker::own_wakeup()
+{
+    if (!wakeup) {
+        wakeup = std::make_unique<ucp::wakeup>(this, -1, nullptr, ucp::uct_events_of(~0u), false);
+        waker.store(wakeup.get(), std::memory_order_release);
+    }
+    return *wakeup;
 }
 
 // Events one by one: a handler may destroy the listener of the next.
@@ -293,6 +328,10 @@ unsigned ucp_worker::run_event(ucp::event &ev) noexcept
         ucp::on_conn_request(this, ev);
         return 1;
     }
+    if (ev.what == ucp::event::kind::keepalive) {
+        keepalive->run_round();
+        return 0;
+    }
     ucp_ep *ep = ep_ids.find(ev.ep_id);
     if (!ep) {
         return 0;
@@ -311,6 +350,7 @@ unsigned ucp_worker::run_event(ucp::event &ev) noexcept
         ep->set_failed(ev.status);
         break;
     case ucp::event::kind::conn_request:
+    case ucp::event::kind::keepalive:
         break;
     }
     return 1;
@@ -322,6 +362,9 @@ unsigned ucp_worker::progress_slow(unsigned transport_count) noexcept
     if (!grace.empty()) {
         count += progress_grace(transport_count);
     }
+    if (!settling.empty()) {
+        settling.run_round(this, transport_count);
+    }
     while (!deferred.empty()) {
         std::vector<ucp_ep *> work;
         work.swap(deferred);
@@ -330,7 +373,7 @@ unsigned ucp_worker::progress_slow(unsigned transport_count) noexcept
         }
         count += static_cast<unsigned>(work.size());
     }
-    if (!ucp::worker_flush_progress(this) || !grace.empty()) {
+    if (!ucp::worker_flush_progress(this) || !grace.empty() || !settling.empty()) {
         schedule();
     }
     // A few dead endpoints stay allocated, so that a handle used once too often is noticed.

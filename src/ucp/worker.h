@@ -8,6 +8,7 @@
 #include "ucp/am_id.h"
 #include "ucp/context.h"
 #include "ucp/request.h"
+#include "ucp/settle.h"
 #include "ucs/compiler.h"
 #include "ucs/list.h"
 #include "ucs/lock.h"
@@ -43,7 +44,7 @@ struct iface {
     const uint8_t resource; // index into context->resources
     uct_iface_h uct = nullptr;
     uct_iface_attr_t attr = {};
-    int event_fd = -1;
+    int event_fd = -1; // once something may sleep
     std::vector<uint8_t> device_addr;
     std::vector<uint8_t> iface_addr;
 };
@@ -56,6 +57,7 @@ struct event {
         connected,    // client: the server answered (status, data)
         notified,     // server: the client has seen the answer (status)
         disconnected, // either: the peer disconnected or died
+        keepalive,    // time to check the peers
         failed,       // a lane or the peer's process failed (status)
     };
     kind what = kind::failed;
@@ -65,9 +67,10 @@ struct event {
     std::vector<uint8_t> data;
 };
 
-struct wakeup;  // wakeup.h
-struct cm;      // cm.h: the worker's connection managers
-struct matcher; // wireup.h: pairs endpoints with those of the peers
+class keepalive; // keepalive.h
+struct wakeup;   // wakeup.h
+struct cm;       // cm.h: the worker's connection managers
+struct matcher;  // wireup.h: pairs endpoints with those of the peers
 
 } // namespace ucp
 
@@ -90,6 +93,10 @@ struct ucp_worker {
     // Any thread: append an event, wake the worker.
     void post_event(ucp::event &&ev) noexcept;
     void wake() noexcept;
+    // Of a worker that sleeps without UCP_FEATURE_WAKEUP, made when it first does.
+    ucp::wakeup &own_wakeup();
+    // From now on the peers of endpoints with error handling are checked.
+    void start_keepalive();
     // Ask for a call of progress_slow() in the next round (owner thread).
     void schedule() noexcept { has_events.store(true, std::memory_order_release); }
 
@@ -114,8 +121,10 @@ struct ucp_worker {
     std::string name;
     ucs::ptr_map<ucp_ep> ep_ids;
     std::vector<std::unique_ptr<ucp::iface>> ifaces;
-    std::unique_ptr<ucp::wakeup> wakeup; // null without UCP_FEATURE_WAKEUP
-    std::unique_ptr<ucp::cm> cm;         // null until a client or listener needs it
+    std::unique_ptr<ucp::wakeup> wakeup;       // null until something may sleep
+    std::atomic<ucp::wakeup *> waker{nullptr}; // the same, for other threads
+    std::unique_ptr<ucp::keepalive> keepalive; // null until an endpoint wants its peer checked
+    std::unique_ptr<ucp::cm> cm;               // null until a client or listener needs it
     std::unique_ptr<ucp::matcher> matcher;
 
     std::mutex event_mutex; // guards `events` alone
@@ -125,6 +134,7 @@ struct ucp_worker {
     std::vector<std::unique_ptr<ucp_ep>> graveyard;
     std::vector<ucp_listener *> listeners;
     ucs::list<ucp_request, &ucp_request::node> flushes; // worker flushes in flight
+    ucp::settling settling;
     uint64_t stale_messages = 0; // that named an endpoint or request which is gone
 
   private:

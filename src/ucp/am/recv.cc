@@ -32,6 +32,13 @@ const am_handler *find_handler(ucp_worker *worker, uint16_t id) noexcept
     return nullptr;
 }
 
+// The endpoint that a message with the REPLY flag names; not one that the user has closed.
+ucp_ep *find_reply_ep(ucp_worker *worker, uint64_t id) noexcept
+{
+    ucp_ep *ep = find_usable_ep(worker, id);
+    return ep != nullptr && ep->state != ep_state::closing ? ep : nullptr;
+}
+
 // Hand data to the user. `desc`, if there is one, owns `data`, and the user may keep it.
 ucs_status_t call_handler(const am_handler *h, const void *header, size_t header_len, void *data,
                           size_t length, ucp_ep *reply_ep, bool may_keep) noexcept
@@ -108,7 +115,7 @@ void old_rndv_done(void *, ucs_status_t status, void *user_data)
         desc_free(desc);
         return;
     }
-    ucp_ep *reply_ep = desc->ep_id ? find_usable_ep(worker, desc->ep_id) : nullptr;
+    ucp_ep *reply_ep = desc->ep_id ? find_reply_ep(worker, desc->ep_id) : nullptr;
     if (!settle(desc, call_handler(h, nullptr, 0, desc->data, desc->length, reply_ep, true)))
         desc_free(desc);
 }
@@ -136,7 +143,8 @@ void old_rndv(ucp_worker *worker, const wire::rts_hdr *rts) noexcept
 
 ucs_status_t am_rts(ucp_worker *worker, const wire::rts_hdr *rts, size_t) noexcept
 {
-    ucp_ep *ep = find_usable_ep(worker, rts->ep);
+    ucp_ep *ep = rts->flags & wire::RTS_FLAG_REPLY ? find_reply_ep(worker, rts->ep)
+                                                   : find_usable_ep(worker, rts->ep);
     if (ep == nullptr) {
         drop_stale(worker, "rendezvous");
         return UCS_OK;
@@ -204,7 +212,7 @@ ucs_status_t am_reply_handler(void *arg, void *data, size_t length, unsigned fla
     memcpy(&hdr, data, sizeof(hdr));
     if (UCS_UNLIKELY(hdr.am.header_len > length - sizeof(hdr)))
         return drop_damaged(worker, "am reply", length);
-    ucp_ep *ep = find_usable_ep(worker, hdr.ep);
+    ucp_ep *ep = find_reply_ep(worker, hdr.ep);
     if (UCS_UNLIKELY(ep == nullptr)) {
         drop_stale(worker, "am reply");
         return UCS_OK;
@@ -262,7 +270,7 @@ ucs_status_t am_whole(ucp_worker *worker, const partial_key &key) noexcept
     auto it = worker->proto->partials.find(key);
     partial part = it->second;
     worker->proto->partials.erase(it);
-    ucp_ep *ep = part.ep_id ? find_usable_ep(worker, part.ep_id) : nullptr;
+    ucp_ep *ep = part.ep_id ? find_reply_ep(worker, part.ep_id) : nullptr;
     const am_handler *h = find_handler(worker, part.am_id);
     if (part.ep_id != 0 && ep == nullptr) {
         drop_stale(worker, "am reply");

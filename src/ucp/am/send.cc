@@ -6,6 +6,7 @@
 #include "ucp/am/am.h"
 #include "ucp/ep.h"
 #include "ucp/mem.h"
+#include "ucp/pieces.h"
 #include "ucp/proto.h"
 #include "ucp/rndv.h"
 #include "ucp/worker.h"
@@ -109,26 +110,13 @@ size_t pack_fragment(void *dest, void *arg)
 
 ucs_status_t multi_progress(ucp_request *req) noexcept
 {
-    ucp_ep *ep = req->ep;
-    req->pend_lane = ep->am_lane_index;
-    size_t before = req->dt.offset();
-    ssize_t n = uct_ep_am_bcopy(ep->am_ep, before == 0 ? AM_ID_AM_FIRST : AM_ID_AM_MIDDLE,
-                                pack_fragment, req, 0);
-    if (UCS_UNLIKELY(n < 0)) {
-        req->dt.rewind(before);
-        return static_cast<ucs_status_t>(n);
-    }
-    if (!req->dt.at_end())
-        return UCS_INPROGRESS;
-    complete(req, UCS_OK);
-    return UCS_OK;
+    return bcopy_piece(req, req->dt.offset() == 0 ? AM_ID_AM_FIRST : AM_ID_AM_MIDDLE,
+                       pack_fragment);
 }
 
 // Fragments out of the user's buffer; the user header is in the first one's transport header.
 ucs_status_t zcopy_progress(ucp_request *req) noexcept
 {
-    ucp_ep *ep = req->ep;
-    req->pend_lane = ep->am_lane_index;
     size_t offset = req->dt.offset();
     char head[sizeof(wire::am_first_hdr) + ZCOPY_HEADER_MAX];
     size_t head_len;
@@ -146,40 +134,15 @@ ucs_status_t zcopy_progress(ucp_request *req) noexcept
         head_len = sizeof(hdr);
         id = AM_ID_AM_MIDDLE;
     }
-    uct_iov_t iov;
-    size_t count = 1;
-    size_t n = req->dt.to_iov(&iov, &count, ep->limits.max_zcopy - head_len, req->rndv.zmemh);
-    ++req->comp.count;
-    ucs_status_t status = uct_ep_am_zcopy(ep->am_ep, id, head, static_cast<unsigned>(head_len),
-                                          &iov, count, 0, &req->comp);
-    if (status != UCS_INPROGRESS)
-        --req->comp.count;
-    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
-        return status;
-    req->dt.advance(n);
-    if (!req->dt.at_end())
-        return UCS_INPROGRESS;
-    comp_end(req);
-    return UCS_OK;
+    return zcopy_message(req, id, head, head_len);
 }
 
-bool start_zcopy(ucp_request *req) noexcept
+bool use_zcopy(const ucp_ep *ep, const ucp_request *req) noexcept
 {
-    ucp_ep *ep = req->ep;
-    size_t length = req->dt.length();
     size_t head = sizeof(wire::am_first_hdr) + req->send.header_len;
-    if (length < ep->limits.zcopy_thresh || !req->dt.is_contig() ||
-        req->send.header_len > ZCOPY_HEADER_MAX || head > ep->limits.max_hdr ||
-        head >= ep->limits.max_zcopy)
-        return false;
-    uct_mem_h memh = nullptr;
-    if (request_reg(req, ep->am_lane().md_index, req->dt.contig_ptr(), length, &memh) != UCS_OK)
-        return false;
-    req->rndv.zmemh = memh;
-    comp_begin(req, comp_done);
-    req->progress = zcopy_progress;
-    req->abort = comp_abort;
-    return true;
+    return req->dt.length() >= ep->limits.zcopy_thresh && req->dt.is_contig() &&
+           req->send.header_len <= ZCOPY_HEADER_MAX && head <= ep->limits.max_hdr &&
+           head < ep->limits.max_zcopy;
 }
 
 // What did not go out in one call. Everything about lanes is decided when the first piece is sent.
@@ -199,7 +162,7 @@ ucs_status_t start_progress(ucp_request *req) noexcept
         req->progress = single_progress;
     } else {
         req->send.msg_id = ++ep->worker->proto->next_msg_id;
-        if (!start_zcopy(req))
+        if (!use_zcopy(ep, req) || !start_zcopy(req, ep->am_lane().md_index, zcopy_progress))
             req->progress =
                 length + head <= ep->limits.max_bcopy ? single_progress : multi_progress;
     }
@@ -219,20 +182,11 @@ struct am_args {
 UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const am_args &a,
                                         const ucp_request_param_t *param) noexcept
 {
-    ucs_status_t status = ep->check_usable();
-    if (UCS_UNLIKELY(status != UCS_OK))
+    ucp_request *req;
+    ucs_status_t status =
+        data_request(ep, data_way::from_buffer, a.buffer, a.count, a.dt, param, &req);
+    if (status != UCS_OK)
         return UCS_STATUS_PTR(status);
-    if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
-        return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
-    ucp_request *req = request_get(ep->worker, req_kind::send, param);
-    if (req == nullptr)
-        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-    req->ep = ep;
-    status = req->dt.start_send(a.buffer, a.count, a.dt);
-    if (status != UCS_OK) {
-        request_put(req);
-        return UCS_STATUS_PTR(status);
-    }
     req->send.am_id = static_cast<uint16_t>(a.id);
     req->send.am_flags = static_cast<uint16_t>(a.flags);
     req->send.header = a.header;

@@ -88,7 +88,9 @@ ucs_status_t amo_progress(ucp_request *req) noexcept
         req->phase = PHASE_NONE;
         return static_cast<ucs_status_t>(n);
     }
-    if (!fetch)
+    if (fetch)
+        ++ep->rma_posted; // the answer comes before the confirmation that a flush asks for
+    else
         complete(req, UCS_OK);
     return UCS_OK;
 }

@@ -2,6 +2,7 @@
 //
 // Get: a load, the lane's get operations, or a question that the target answers with fragments.
 #include "ucp/rma/rma.h"
+#include "ucp/rma/sgl.h"
 
 #include <algorithm>
 #include <atomic>
@@ -33,8 +34,10 @@ ucs_status_t software_progress(ucp_request *req) noexcept
     req->phase = PHASE_RMA_GET;
     ep->add_outstanding(req);
     ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_RMA_GET, pack_get, req, 0);
-    if (UCS_LIKELY(n >= 0))
+    if (UCS_LIKELY(n >= 0)) {
+        ++ep->rma_posted; // the answer comes before the confirmation that a flush asks for
         return UCS_OK;
+    }
     request_unlist(req);
     req->phase = PHASE_NONE;
     return static_cast<ucs_status_t>(n);
@@ -43,22 +46,28 @@ ucs_status_t software_progress(ucp_request *req) noexcept
 ucs_status_t native_progress(ucp_request *req) noexcept
 {
     const lane &l = req->ep->lanes[req->rma.rkey->lane];
-    req->pend_lane = req->rma.rkey->lane;
-    uct_iov_t iov;
-    size_t count = 1;
-    size_t n = req->dt.to_iov(&iov, &count, l.attr->cap.get.max_zcopy, req->rndv.zmemh);
-    ++req->comp.count;
-    ucs_status_t status = uct_ep_get_zcopy(l.ep, &iov, count, req->rma.address + req->dt.offset(),
-                                           req->rma.rkey->bundle.rkey, &req->comp);
-    if (status != UCS_INPROGRESS)
-        --req->comp.count;
-    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
-        return status;
-    req->dt.advance(n);
-    if (!req->dt.at_end())
-        return UCS_INPROGRESS;
-    comp_end(req);
-    return UCS_OK;
+    return zcopy_piece(req, req->rma.rkey->lane, l.attr->cap.get.max_zcopy,
+                       [&](const uct_iov_t *iov, size_t count) {
+                           return uct_ep_get_zcopy(l.ep, iov, count,
+                                                   req->rma.address + req->dt.offset(),
+                                                   req->rma.rkey->bundle.rkey, &req->comp);
+                       });
+}
+
+void native_done(uct_completion_t *comp)
+{
+    ucp_request *req = ucp_request::from_comp(comp);
+    ucp_ep *ep = req->flags & REQ_ABORTED ? nullptr : req->ep; // counted, and it may be gone
+    complete(req, comp->status);
+    if (ep != nullptr)
+        ep->lane_get_done();
+}
+
+void native_abort(ucp_request *req, ucs_status_t status) noexcept
+{
+    ucp_ep *ep = req->ep;
+    comp_abort(req, status);
+    ep->lane_get_done();
 }
 
 ucs_status_t start_progress(ucp_request *req) noexcept
@@ -70,18 +79,13 @@ ucs_status_t start_progress(ucp_request *req) noexcept
         complete(req, req->dt.unpack(0, from, length));
         return UCS_OK;
     }
-    uct_mem_h memh = nullptr;
-    if (rkey->lane != NO_LANE && req->dt.is_contig() &&
+    if (lane_serves(ep, rkey) && req->dt.is_contig() &&
         length >= ep->lanes[rkey->lane].attr->cap.get.min_zcopy &&
-        request_reg(req, ep->lanes[rkey->lane].md_index, req->dt.contig_ptr(), length, &memh) ==
-            UCS_OK) {
-        req->rndv.zmemh = memh;
-        comp_begin(req, comp_done);
-        req->progress = native_progress;
-        req->abort = comp_abort;
-    } else {
+        start_zcopy(req, ep->lanes[rkey->lane].md_index, native_progress, native_done,
+                    native_abort))
+        ++ep->lane_gets;
+    else
         req->progress = software_progress;
-    }
     return req->progress(req);
 }
 
@@ -107,19 +111,10 @@ ucs_status_ptr_t get(const rma_args &a, const ucp_request_param_t *param) noexce
     if (done)
         return param != nullptr ? post_return_imm(ep->worker, req_kind::send, UCS_OK, param)
                                 : nullptr;
-    status = ep->check_usable();
+    ucp_request *req;
+    status = rma_request(a, data_way::into_buffer, param, &req);
     if (status != UCS_OK)
         return UCS_STATUS_PTR(status);
-    if (param != nullptr && param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
-        return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
-    ucp_request *req = rma_request(a, param);
-    if (req == nullptr)
-        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-    status = req->dt.start_recv(a.buffer, a.count, a.dt);
-    if (status != UCS_OK) {
-        request_put(req);
-        return UCS_STATUS_PTR(status);
-    }
     req->progress = start_progress;
     req->abort = abort_simple;
     return rma_start(req, param);
@@ -237,7 +232,10 @@ UCS_EXPORT ucs_status_ptr_t ucp_get_nbx(ucp_ep_h ep, void *buffer, size_t count,
     UCS_CHECK_ARG_PTR(param != nullptr, "ucp_get_nbx: param must not be NULL");
     ucp_datatype_t dt =
         param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
-    return ucp::get({"ucp_get_nbx", ep, buffer, count, dt, remote_addr, rkey}, param);
+    const ucp::rma_args args = {"ucp_get_nbx", ep, buffer, count, dt, remote_addr, rkey};
+    if (UCS_UNLIKELY(ucp::is_sgl(dt, param)))
+        return ucp::sgl(ucp::get, args, param);
+    return ucp::get(args, param);
 }
 
 UCS_EXPORT ucs_status_ptr_t ucp_get_nb(ucp_ep_h ep, void *buffer, size_t length,

@@ -2,6 +2,7 @@
 //
 // Put: a store, the lane's put operations, or a message that the target copies out.
 #include "ucp/rma/rma.h"
+#include "ucp/rma/sgl.h"
 
 #include <algorithm>
 #include <atomic>
@@ -38,62 +39,25 @@ size_t pack_put(void *dest, void *arg)
 
 ucs_status_t software_progress(ucp_request *req) noexcept
 {
-    ucp_ep *ep = req->ep;
-    req->pend_lane = ep->am_lane_index;
-    size_t before = req->dt.offset();
-    ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_RMA_PUT, pack_put, req, 0);
-    if (UCS_UNLIKELY(n < 0)) {
-        req->dt.rewind(before);
-        return static_cast<ucs_status_t>(n);
-    }
-    if (!req->dt.at_end())
-        return UCS_INPROGRESS;
-    complete(req, UCS_OK);
-    return UCS_OK;
+    return bcopy_piece(req, AM_ID_RMA_PUT, pack_put);
 }
 
 ucs_status_t software_zcopy_progress(ucp_request *req) noexcept
 {
-    ucp_ep *ep = req->ep;
-    req->pend_lane = ep->am_lane_index;
     wire::put_hdr hdr = {req->rma.rkey->memh_id, req->rma.address + req->dt.offset(),
-                         ep->remote_id};
-    uct_iov_t iov;
-    size_t count = 1;
-    size_t n = req->dt.to_iov(&iov, &count, ep->limits.max_zcopy - sizeof(hdr), req->rndv.zmemh);
-    ++req->comp.count;
-    ucs_status_t status =
-        uct_ep_am_zcopy(ep->am_ep, AM_ID_RMA_PUT, &hdr, sizeof(hdr), &iov, count, 0, &req->comp);
-    if (status != UCS_INPROGRESS)
-        --req->comp.count;
-    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
-        return status;
-    req->dt.advance(n);
-    if (!req->dt.at_end())
-        return UCS_INPROGRESS;
-    comp_end(req);
-    return UCS_OK;
+                         req->ep->remote_id};
+    return zcopy_message(req, AM_ID_RMA_PUT, &hdr, sizeof(hdr));
 }
 
 ucs_status_t native_progress(ucp_request *req) noexcept
 {
     const lane &l = req->ep->lanes[req->rma.rkey->lane];
-    req->pend_lane = req->rma.rkey->lane;
-    uct_iov_t iov;
-    size_t count = 1;
-    size_t n = req->dt.to_iov(&iov, &count, l.attr->cap.put.max_zcopy, req->rndv.zmemh);
-    ++req->comp.count;
-    ucs_status_t status = uct_ep_put_zcopy(l.ep, &iov, count, req->rma.address + req->dt.offset(),
-                                           req->rma.rkey->bundle.rkey, &req->comp);
-    if (status != UCS_INPROGRESS)
-        --req->comp.count;
-    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
-        return status;
-    req->dt.advance(n);
-    if (!req->dt.at_end())
-        return UCS_INPROGRESS;
-    comp_end(req);
-    return UCS_OK;
+    return zcopy_piece(req, req->rma.rkey->lane, l.attr->cap.put.max_zcopy,
+                       [&](const uct_iov_t *iov, size_t count) {
+                           return uct_ep_put_zcopy(l.ep, iov, count,
+                                                   req->rma.address + req->dt.offset(),
+                                                   req->rma.rkey->bundle.rkey, &req->comp);
+                       });
 }
 
 // The way is known when the lanes are.
@@ -108,27 +72,14 @@ ucs_status_t start_progress(ucp_request *req) noexcept
         complete(req, UCS_OK);
         return UCS_OK;
     }
-    uct_mem_h memh = nullptr;
-    if (rkey->lane != NO_LANE && req->dt.is_contig() &&
+    if (lane_serves(ep, rkey) && req->dt.is_contig() && length > ep->limits.put_message &&
         length >= ep->lanes[rkey->lane].attr->cap.put.min_zcopy &&
-        request_reg(req, ep->lanes[rkey->lane].md_index, req->dt.contig_ptr(), length, &memh) ==
-            UCS_OK) {
-        req->rndv.zmemh = memh;
-        comp_begin(req, comp_done);
-        req->progress = native_progress;
-        req->abort = comp_abort;
+        start_zcopy(req, ep->lanes[rkey->lane].md_index, native_progress))
         not_emulated(ep);
-    } else if (req->dt.is_contig() && length >= ep->limits.zcopy_thresh &&
-               ep->limits.max_hdr >= sizeof(wire::put_hdr) &&
-               request_reg(req, ep->am_lane().md_index, req->dt.contig_ptr(), length, &memh) ==
-                   UCS_OK) {
-        req->rndv.zmemh = memh;
-        comp_begin(req, comp_done);
-        req->progress = software_zcopy_progress;
-        req->abort = comp_abort;
-    } else {
+    else if (!req->dt.is_contig() || length < ep->limits.zcopy_thresh ||
+             ep->limits.max_hdr < sizeof(wire::put_hdr) ||
+             !start_zcopy(req, ep->am_lane().md_index, software_zcopy_progress))
         req->progress = software_progress;
-    }
     return req->progress(req);
 }
 
@@ -150,7 +101,7 @@ size_t pack_small(void *dest, void *arg)
 ucs_status_t put_at_once(const rma_args &a, size_t length) noexcept
 {
     ucp_ep *ep = a.ep;
-    if (a.rkey->lane != NO_LANE) {
+    if (length > ep->limits.put_message && lane_serves(ep, a.rkey)) {
         const lane &l = ep->lanes[a.rkey->lane];
         if (length <= l.attr->cap.put.max_short && l.attr->cap.flags & UCT_IFACE_FLAG_PUT_SHORT)
             return uct_ep_put_short(l.ep, a.buffer, static_cast<unsigned>(length), a.address,
@@ -191,19 +142,10 @@ ucs_status_ptr_t put(const rma_args &a, const ucp_request_param_t *param) noexce
     if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE))
         return param != nullptr ? post_return_imm(ep->worker, req_kind::send, status, param)
                                 : UCS_STATUS_PTR(status);
-    status = ep->check_usable();
+    ucp_request *req;
+    status = rma_request(a, data_way::from_buffer, param, &req);
     if (status != UCS_OK)
         return UCS_STATUS_PTR(status);
-    if (param != nullptr && param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
-        return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
-    ucp_request *req = rma_request(a, param);
-    if (req == nullptr)
-        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-    status = req->dt.start_send(a.buffer, a.count, a.dt);
-    if (status != UCS_OK) {
-        request_put(req);
-        return UCS_STATUS_PTR(status);
-    }
     ++ep->rma_posted;
     req->progress = start_progress;
     req->abort = abort_simple;
@@ -319,8 +261,11 @@ UCS_EXPORT ucs_status_ptr_t ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t 
     UCS_CHECK_ARG_PTR(param != nullptr, "ucp_put_nbx: param must not be NULL");
     ucp_datatype_t dt =
         param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
-    return ucp::put({"ucp_put_nbx", ep, const_cast<void *>(buffer), count, dt, remote_addr, rkey},
-                    param);
+    const ucp::rma_args args = {"ucp_put_nbx", ep,  const_cast<void *>(buffer), count, dt,
+                                remote_addr,   rkey};
+    if (UCS_UNLIKELY(ucp::is_sgl(dt, param)))
+        return ucp::sgl(ucp::put, args, param);
+    return ucp::put(args, param);
 }
 
 UCS_EXPORT ucs_status_ptr_t ucp_put_nb(ucp_ep_h ep, const void *buffer, size_t length,

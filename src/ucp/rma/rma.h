@@ -8,6 +8,7 @@
 
 #include "ucp/ep.h"
 #include "ucp/mem.h"
+#include "ucp/pieces.h"
 #include "ucp/proto.h"
 #include "ucp/worker.h"
 #include "ucs/check.h"
@@ -42,17 +43,16 @@ inline char *direct_address(ucp_rkey *rkey, uint64_t address, size_t length) noe
     return static_cast<char *>(rkey->direct) + (address - rkey->base);
 }
 
-// A request that the caller sees, or with param == nullptr (nbi) one it does not.
-inline ucp_request *rma_request(const rma_args &a, const ucp_request_param_t *param) noexcept
+// data_request() for an operation of these arguments.
+inline ucs_status_t rma_request(const rma_args &a, data_way way, const ucp_request_param_t *param,
+                                ucp_request **req_p) noexcept
 {
-    ucp_request *req = param != nullptr ? request_get(a.ep->worker, req_kind::send, param)
-                                        : request_get_internal(a.ep->worker);
-    if (req != nullptr) {
-        req->ep = a.ep;
-        req->rma.address = a.address;
-        req->rma.rkey = a.rkey;
-    }
-    return req;
+    ucs_status_t status = data_request(a.ep, way, a.buffer, a.count, a.dt, param, req_p);
+    if (status != UCS_OK)
+        return status;
+    (*req_p)->rma.address = a.address;
+    (*req_p)->rma.rkey = a.rkey;
+    return UCS_OK;
 }
 
 // Stands for "in progress, no request" between put()/get() and the nbi calls.
@@ -65,6 +65,12 @@ inline ucs_status_ptr_t rma_start(ucp_request *req, const ucp_request_param_t *p
         return send_request(req, param);
     send_internal(req);
     return &nbi_tag;
+}
+
+// Whether an operation may use the lane's own puts and gets.
+inline bool lane_serves(const ucp_ep *ep, const ucp_rkey *rkey) noexcept
+{
+    return rkey->lane != NO_LANE && UCS_LIKELY(!ep->lane_rma_fenced());
 }
 
 // An operation that was counted in rma_posted when it was queued needs no confirmation by the

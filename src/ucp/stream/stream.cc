@@ -6,6 +6,7 @@
 // completes when it has a whole number of elements (all of them with WAITALL).
 #include "ucp/ep.h"
 #include "ucp/mem.h"
+#include "ucp/pieces.h"
 #include "ucp/proto.h"
 #include "ucp/worker.h"
 #include "ucs/check.h"
@@ -39,9 +40,10 @@ stream_state *state_of(ucp_ep *ep) noexcept
     return static_cast<stream_state *>(ep->stream);
 }
 
+// An endpoint that the user does not have yet stays out of what it is told.
 void set_ready(ucp_ep *ep, stream_state *s) noexcept
 {
-    if (s->ready)
+    if (s->ready || ep->origin == ep_origin::reply)
         return;
     s->ready = true;
     ep->worker->proto->stream_ready.push_back(ep);
@@ -122,59 +124,24 @@ size_t pack_request(void *dest, void *arg)
 
 ucs_status_t bcopy_progress(ucp_request *req) noexcept
 {
-    ucp_ep *ep = req->ep;
-    req->pend_lane = ep->am_lane_index;
-    size_t before = req->dt.offset();
-    if (!req->dt.at_end()) {
-        ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_STREAM, pack_request, req, 0);
-        if (UCS_UNLIKELY(n < 0)) {
-            req->dt.rewind(before);
-            return static_cast<ucs_status_t>(n);
-        }
-        if (!req->dt.at_end())
-            return UCS_INPROGRESS;
-    }
+    if (!req->dt.at_end())
+        return bcopy_piece(req, AM_ID_STREAM, pack_request);
     complete(req, UCS_OK);
     return UCS_OK;
 }
 
 ucs_status_t zcopy_progress(ucp_request *req) noexcept
 {
-    ucp_ep *ep = req->ep;
-    req->pend_lane = ep->am_lane_index;
-    uct_iov_t iov;
-    size_t count = 1;
-    size_t n =
-        req->dt.to_iov(&iov, &count, ep->limits.max_zcopy - sizeof(uint64_t), req->rndv.zmemh);
-    ++req->comp.count;
-    ucs_status_t status = uct_ep_am_zcopy(ep->am_ep, AM_ID_STREAM, &ep->remote_id, sizeof(uint64_t),
-                                          &iov, count, 0, &req->comp);
-    if (status != UCS_INPROGRESS)
-        --req->comp.count;
-    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
-        return status;
-    req->dt.advance(n);
-    if (!req->dt.at_end())
-        return UCS_INPROGRESS;
-    comp_end(req);
-    return UCS_OK;
+    return zcopy_message(req, AM_ID_STREAM, &req->ep->remote_id, sizeof(uint64_t));
 }
 
 ucs_status_t start_progress(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
-    uct_mem_h memh = nullptr;
-    size_t length = req->dt.length();
-    if (req->dt.is_contig() && length >= ep->limits.zcopy_thresh &&
-        ep->limits.max_hdr >= sizeof(uint64_t) &&
-        request_reg(req, ep->am_lane().md_index, req->dt.contig_ptr(), length, &memh) == UCS_OK) {
-        req->rndv.zmemh = memh;
-        comp_begin(req, comp_done);
-        req->progress = zcopy_progress;
-        req->abort = comp_abort;
-    } else {
+    if (!req->dt.is_contig() || req->dt.length() < ep->limits.zcopy_thresh ||
+        ep->limits.max_hdr < sizeof(uint64_t) ||
+        !start_zcopy(req, ep->am_lane().md_index, zcopy_progress))
         req->progress = bcopy_progress;
-    }
     return req->progress(req);
 }
 
@@ -205,20 +172,10 @@ ucs_status_ptr_t stream_send(const char *call, ucp_ep *ep, const void *buffer, s
                 return post_return_imm(worker, req_kind::send, status, param);
         }
     }
-    ucs_status_t status = ep->check_usable();
-    if (UCS_UNLIKELY(status != UCS_OK))
+    ucp_request *req;
+    ucs_status_t status = data_request(ep, data_way::from_buffer, buffer, count, dt, param, &req);
+    if (status != UCS_OK)
         return UCS_STATUS_PTR(status);
-    if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
-        return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
-    ucp_request *req = request_get(worker, req_kind::send, param);
-    if (req == nullptr)
-        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-    req->ep = ep;
-    status = req->dt.start_send(buffer, count, dt);
-    if (status != UCS_OK) {
-        request_put(req);
-        return UCS_STATUS_PTR(status);
-    }
     req->progress = start_progress;
     req->abort = abort_simple;
     return send_request(req, param);
@@ -331,6 +288,13 @@ ucs_status_t stream_handler(void *arg, void *data, size_t length, unsigned flags
     s->chunks.push_back(c);
     set_ready(ep, s);
     return keep ? UCS_INPROGRESS : UCS_OK;
+}
+
+void ep_proto_owned(ucp_ep *ep) noexcept
+{
+    auto *s = static_cast<stream_state *>(ep->stream);
+    if (s != nullptr && !s->chunks.empty())
+        set_ready(ep, s);
 }
 
 void ep_proto_failed(ucp_ep *ep, ucs_status_t status) noexcept

@@ -287,9 +287,12 @@ ucs_status_t tag_first_handler(void *arg, void *data, size_t length, unsigned)
         part->desc = desc;
         proto->tags.add_msg(&desc->match, hdr.tag);
     }
-    if (part->received == part->total) { // never by our own sender
-        if (desc != nullptr && hdr.req != 0)
+    if (part->received == part->total) { // short, and posted before the sender knew its lanes
+        if (desc != nullptr && hdr.req != 0) {
             desc->what = recv_desc::content::tag_sync;
+            desc->part = nullptr;
+            part->desc = nullptr;
+        }
         part_finish(proto, part);
     }
     return UCS_OK;

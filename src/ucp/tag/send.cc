@@ -5,6 +5,7 @@
 // rendezvous from rndv_thresh on. A synchronous send asks for an ACK, or is a rendezvous.
 #include "ucp/ep.h"
 #include "ucp/mem.h"
+#include "ucp/pieces.h"
 #include "ucp/proto.h"
 #include "ucp/rndv.h"
 #include "ucp/worker.h"
@@ -104,24 +105,28 @@ ucs_status_t multi_progress(ucp_request *req) noexcept
     bool first = before == 0;
     if (first && req->flags & REQ_SYNC)
         request_wire_id(req);
-    // The last piece of a synchronous message may be answered inside the call.
     bool sync = req->flags & REQ_SYNC;
     if (sync && req->phase == PHASE_NONE)
-        req->phase = PHASE_SYNC;
+        req->phase = PHASE_SYNC_SENDING;
     bool last = req->dt.length() - before + sizeof(wire::frag_hdr) <= ep->limits.max_bcopy;
-    if (sync && last)
+    bool wait = sync && last && req->phase != PHASE_SYNC_MATCHED;
+    if (wait) { // may be answered inside the call
+        req->phase = PHASE_SYNC;
         ep->add_outstanding(req);
+    }
     ssize_t n = uct_ep_am_bcopy(ep->am_ep, first ? AM_ID_TAG_FIRST : AM_ID_TAG_MIDDLE,
                                 pack_fragment, req, 0);
     if (UCS_UNLIKELY(n < 0)) {
-        if (sync && last)
+        if (wait) {
             request_unlist(req);
+            req->phase = PHASE_SYNC_SENDING;
+        }
         req->dt.rewind(before);
         return static_cast<ucs_status_t>(n);
     }
-    if (sync && last)
+    if (wait)
         return UCS_OK;
-    if (!req->dt.at_end())
+    if (!last && !req->dt.at_end())
         return UCS_INPROGRESS;
     complete(req, UCS_OK);
     return UCS_OK;
@@ -131,7 +136,6 @@ ucs_status_t multi_progress(ucp_request *req) noexcept
 ucs_status_t zcopy_progress(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
-    req->pend_lane = ep->am_lane_index;
     size_t offset = req->dt.offset();
     size_t length = req->dt.length();
     union {
@@ -139,7 +143,7 @@ ucs_status_t zcopy_progress(ucp_request *req) noexcept
         wire::frag_hdr frag;
         uint64_t tag;
     } hdr;
-    unsigned head;
+    size_t head;
     uint8_t id;
     if (offset == 0 && length <= ep->limits.max_zcopy - sizeof(uint64_t)) {
         hdr.tag = req->send.tag;
@@ -154,20 +158,7 @@ ucs_status_t zcopy_progress(ucp_request *req) noexcept
         head = sizeof(hdr.frag);
         id = AM_ID_TAG_MIDDLE;
     }
-    uct_iov_t iov;
-    size_t count = 1;
-    size_t n = req->dt.to_iov(&iov, &count, ep->limits.max_zcopy - head, req->rndv.zmemh);
-    ++req->comp.count;
-    ucs_status_t status = uct_ep_am_zcopy(ep->am_ep, id, &hdr, head, &iov, count, 0, &req->comp);
-    if (status != UCS_INPROGRESS)
-        --req->comp.count;
-    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
-        return status;
-    req->dt.advance(n);
-    if (!req->dt.at_end())
-        return UCS_INPROGRESS;
-    comp_end(req);
-    return UCS_OK;
+    return zcopy_message(req, id, &hdr, head);
 }
 
 bool use_zcopy(const ucp_ep *ep, const ucp_request *req, size_t length) noexcept
@@ -181,17 +172,10 @@ UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const void *buffer, size_t c
                                         ucp_datatype_t dt, uint64_t tag,
                                         const ucp_request_param_t *param, bool sync) noexcept
 {
-    if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
-        return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
-    ucp_request *req = request_get(ep->worker, req_kind::send, param);
-    if (req == nullptr)
-        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-    req->ep = ep;
-    ucs_status_t status = req->dt.start_send(buffer, count, dt);
-    if (status != UCS_OK) {
-        request_put(req);
+    ucp_request *req;
+    ucs_status_t status = data_request(ep, data_way::from_buffer, buffer, count, dt, param, &req);
+    if (status != UCS_OK)
         return UCS_STATUS_PTR(status);
-    }
     size_t length = req->dt.length();
     req->send.tag = tag;
     if (sync)
@@ -205,16 +189,9 @@ UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const void *buffer, size_t c
                 (sync && !single && req->dt.type() == dt_iter::kind::generic);
     if (rndv) {
         rndv_send_tag(req);
-    } else if (use_zcopy(ep, req, length)) {
-        uct_mem_h memh;
-        status = request_reg(req, ep->am_lane().md_index, req->dt.contig_ptr(), length, &memh);
-        if (status == UCS_OK) {
-            req->rndv.zmemh = memh;
-            req->send.msg_id = ++ep->worker->proto->next_msg_id;
-            comp_begin(req, comp_done);
-            req->progress = zcopy_progress;
-            req->abort = comp_abort;
-        }
+    } else if (use_zcopy(ep, req, length) &&
+               start_zcopy(req, ep->am_lane().md_index, zcopy_progress)) {
+        req->send.msg_id = ++ep->worker->proto->next_msg_id;
     }
     if (req->progress == nullptr) {
         if (single) {
@@ -257,9 +234,6 @@ ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const void *buffer, size
                 return post_return_imm(worker, req_kind::send, status, param);
         }
     }
-    ucs_status_t status = ep->check_usable();
-    if (UCS_UNLIKELY(status != UCS_OK))
-        return UCS_STATUS_PTR(status);
     UCS_CHECK_ARG_PTR((mask & (UCP_OP_ATTR_FLAG_FAST_CMPL | UCP_OP_ATTR_FLAG_MULTI_SEND)) !=
                           (UCP_OP_ATTR_FLAG_FAST_CMPL | UCP_OP_ATTR_FLAG_MULTI_SEND),
                       "%s: param->op_attr_mask must not have both FAST_CMPL and MULTI_SEND", call);
@@ -275,12 +249,12 @@ ucs_status_t ack_handler(void *arg, void *data, size_t length, unsigned)
     if (length < sizeof(hdr))
         return drop_damaged(worker, "ack", length);
     memcpy(&hdr, data, sizeof(hdr));
-    ucp_request *req = find_request(worker, hdr.req, PHASE_SYNC);
-    if (req == nullptr) {
+    if (ucp_request *req = find_request(worker, hdr.req, PHASE_SYNC))
+        complete(req, UCS_OK);
+    else if (ucp_request *unsent = find_request(worker, hdr.req, PHASE_SYNC_SENDING))
+        unsent->phase = PHASE_SYNC_MATCHED; // by its first piece
+    else
         drop_stale(worker, "ack");
-        return UCS_OK;
-    }
-    complete(req, UCS_OK);
     return UCS_OK;
 }
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Messages that were read out of the memory of another process of this host. Such a read asks
+// nobody: if the sender has closed its endpoint by force, its user may have changed the buffer
+// before it was read. The close notice was posted before that, so the read counts once everything
+// that the sender had posted is read, too.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+struct ucp_request;
+struct ucp_worker;
+
+namespace ucp {
+
+class settling {
+  public:
+    // Whether this finished read has to wait; without error handling nobody closes by force.
+    static bool concerns(const ucp_request *req) noexcept;
+
+    void add(ucp_request *req);
+    bool empty() const noexcept { return reads_.empty(); }
+    // After a round of the transports that found `transport_count` events.
+    void run_round(ucp_worker *worker, unsigned transport_count) noexcept;
+
+  private:
+    struct read {
+        uint64_t id; // of the request, which may be gone by now
+        unsigned rounds;
+    };
+    std::vector<read> reads_;
+};
+
+} // namespace ucp
