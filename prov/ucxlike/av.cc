@@ -54,7 +54,7 @@ int av::open(fid_domain *d, fi_av_attr *attr, fid_av **out, void *context)
         PROV_WARN(AV, "fi_av_open: attr->name: shared address vectors are not supported\n");
         return -FI_ENOSYS;
     }
-    if (attr->flags & ~(FI_EVENT | FI_SYMMETRIC)) {
+    if (attr->flags & ~(FI_EVENT | FI_SYMMETRIC | FI_AV_USER_ID)) {
         PROV_WARN(AV, "fi_av_open: attr->flags 0x%lx are not supported\n", attr->flags);
         return -FI_ENOSYS;
     }
@@ -108,6 +108,12 @@ address av::at(fi_addr_t index)
     return index < entries_.size() ? entries_[index] : address();
 }
 
+fi_addr_t av::reported(fi_addr_t index)
+{
+    std::lock_guard g(mutex_);
+    return index < reported_.size() ? reported_[index] : FI_ADDR_NOTAVAIL;
+}
+
 fi_addr_t av::index_of(const address &a)
 {
     std::lock_guard g(mutex_);
@@ -118,7 +124,7 @@ fi_addr_t av::index_of(const address &a)
     return lowest;
 }
 
-int av::insert_one(const address &a, fi_addr_t *out, int *error, uint64_t, bool)
+int av::insert_one(const address &a, fi_addr_t *out, int *error, uint64_t user_id, bool by_user)
 {
     uint32_t index;
     if (a.empty() || a.port() == 0) {
@@ -136,14 +142,16 @@ int av::insert_one(const address &a, fi_addr_t *out, int *error, uint64_t, bool)
     } else {
         index = static_cast<uint32_t>(entries_.size());
         entries_.push_back(a);
+        reported_.push_back(0);
     }
+    reported_[index] = by_user ? user_id : index;
     index_.emplace(a, index);
     if (out)
         *out = index;
     if (error)
         *error = 0;
     for (rdm_endpoint *ep : endpoints_)
-        ep->address_inserted(a, index);
+        ep->address_inserted(a, index, reported_[index]);
     return 1;
 }
 
@@ -166,8 +174,10 @@ int av::insert(fid_av *f, const void *addr, size_t count, fi_addr_t *out, uint64
 {
     av *self = from_fid<av>(f);
     PROV_CHECK_ARG(AV, addr || !count, "fi_av_insert: addr must not be NULL\n");
-    PROV_CHECK_ARG(AV, !(flags & ~(FI_MORE | FI_SYNC_ERR)),
+    PROV_CHECK_ARG(AV, !(flags & ~(FI_MORE | FI_SYNC_ERR | FI_AV_USER_ID)),
                    "fi_av_insert: flags 0x%lx are not supported\n", flags);
+    bool by_user = (flags | self->flags_) & FI_AV_USER_ID;
+    PROV_CHECK_ARG(AV, !by_user || out, "fi_av_insert: FI_AV_USER_ID needs ids in fi_addr\n");
     PROV_CHECK_ARG(AV, !(flags & FI_SYNC_ERR) || context,
                    "fi_av_insert: FI_SYNC_ERR needs an array in context\n");
     PROV_CHECK_ARG(AV, !(self->flags_ & FI_EVENT) || self->eq_,
@@ -184,8 +194,8 @@ int av::insert(fid_av *f, const void *addr, size_t count, fi_addr_t *out, uint64
                        (self->domain_->addr_format() != FI_SOCKADDR_IN && family == AF_INET6);
             size_t size = six ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
             int error = 0;
-            int ok = self->insert_one(address::from(at, size), out ? out + i : nullptr, &error, 0,
-                                      false);
+            int ok = self->insert_one(address::from(at, size), out ? out + i : nullptr, &error,
+                                      by_user ? out[i] : 0, by_user);
             good += static_cast<size_t>(ok);
             if (errors)
                 errors[i] = error;
@@ -232,6 +242,12 @@ int av::insertsym(fid_av *f, const char *node, size_t nodecnt, const char *servi
     av *self = from_fid<av>(f);
     PROV_CHECK_ARG(AV, node && service, "fi_av_insertsym: node and service must not be NULL\n");
     PROV_CHECK_ARG(AV, nodecnt && svccnt, "fi_av_insertsym: nodecnt and svccnt must not be 0\n");
+    PROV_CHECK_ARG(AV, !(flags & ~(FI_MORE | FI_SYNC_ERR | FI_AV_USER_ID)),
+                   "fi_av_insertsym: flags 0x%lx are not supported\n", flags);
+    PROV_CHECK_ARG(AV, !(flags & FI_SYNC_ERR) || context,
+                   "fi_av_insertsym: FI_SYNC_ERR needs an array in context\n");
+    bool by_user = (flags | self->flags_) & FI_AV_USER_ID;
+    PROV_CHECK_ARG(AV, !by_user || out, "fi_av_insertsym: FI_AV_USER_ID needs ids in fi_addr\n");
     PROV_CHECK_ARG(AV, !(self->flags_ & FI_EVENT) || self->eq_,
                    "fi_av_insertsym: no event queue is bound\n");
     return guard([&] {
@@ -250,7 +266,8 @@ int av::insertsym(fid_av *f, const char *node, size_t nodecnt, const char *servi
                 int ok = 0;
                 int bad = FI_EINVAL;
                 if (error == 0)
-                    ok = self->insert_one(a, out ? out + i : nullptr, &bad, 0, false);
+                    ok = self->insert_one(a, out ? out + i : nullptr, &bad, by_user ? out[i] : 0,
+                                          by_user);
                 else if (out)
                     out[i] = FI_ADDR_NOTAVAIL;
                 if (errors)
@@ -349,6 +366,11 @@ fi_ops_av av::ops_ = {
     .lookup = lookup,
     .straddr = straddr,
     .av_set = no_op,
+#if FI_MAJOR_VERSION > 1 || FI_MINOR_VERSION >= 20
+    .insert_auth_key = no_op,
+    .lookup_auth_key = no_op,
+    .set_user_id = no_op,
+#endif
 };
 
 } // namespace ucxlike

@@ -23,6 +23,8 @@ class av final : public fid_av {
     }
     // An empty address for an index that is not in use.
     address at(fi_addr_t index);
+    // What completions tell of it: the index, or what the application said (FI_AV_USER_ID).
+    fi_addr_t reported(fi_addr_t index);
     // The index under which an address was inserted, FI_ADDR_NOTAVAIL if it was not.
     fi_addr_t index_of(const address &a);
     void attach_group() { ++users_; }
@@ -55,6 +57,7 @@ class av final : public fid_av {
     eq *eq_ = nullptr;
     std::atomic<int> users_{0};
     std::vector<address> entries_;
+    std::vector<fi_addr_t> reported_;
     std::vector<uint32_t> free_;
     std::unordered_multimap<address, fi_addr_t, address::hash> index_;
     std::vector<rdm_endpoint *> endpoints_;

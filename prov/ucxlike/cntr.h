@@ -23,13 +23,14 @@ class cntr final : public fid_cntr, public waitable {
         errors_.fetch_add(1, std::memory_order_release);
         notify();
     }
-    int trywait();
-    void attach() { ++users_; }
-    void detach() { --users_; }
+    ~cntr() override;
+    bool news() override { return total() != seen_; }
+    void told() override { seen_ = total(); }
+    bool polled() override { return polled_.exchange(total()) != total(); }
 
   private:
     cntr(domain *dom, const fi_cntr_attr &attr, void *context);
-    ~cntr();
+    uint64_t total() const { return value_ + errors_; }
 
     static uint64_t read(fid_cntr *f);
     static uint64_t readerr(fid_cntr *f);
@@ -38,17 +39,13 @@ class cntr final : public fid_cntr, public waitable {
     static int wait(fid_cntr *f, uint64_t threshold, int timeout);
     static int adderr(fid_cntr *f, uint64_t value);
     static int seterr(fid_cntr *f, uint64_t value);
-    static int close(fid_t f);
-    static int control(fid_t f, int command, void *arg);
-    static fi_ops fid_ops_;
     static fi_ops_cntr ops_;
 
     domain *domain_;
-    fi_wait_obj wait_obj_;
-    std::atomic<int> users_{0};
     std::atomic<uint64_t> value_{0};
     std::atomic<uint64_t> errors_{0};
-    uint64_t seen_ = UINT64_MAX; // what fi_trywait found last
+    std::atomic<uint64_t> seen_{UINT64_MAX}; // what fi_trywait and fi_wait found last
+    std::atomic<uint64_t> polled_{0};        // what fi_poll found last, or the application set
 };
 
 } // namespace ucxlike

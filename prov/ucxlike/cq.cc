@@ -30,17 +30,15 @@ static_assert(offsetof(completion, tag) == offsetof(fi_cq_tagged_entry, tag) &&
               offsetof(completion, length) == offsetof(fi_cq_msg_entry, len));
 
 cq::cq(domain *dom, const fi_cq_attr &attr, void *context)
-    : fid_cq(), waitable(dom->locked()), domain_(dom), lock_(dom->locked()),
-      entry_size_(size_of(attr.format)), wait_obj_(attr.wait_obj),
+    : fid_cq(), waitable(dom->locked(), attr.wait_obj, attr.wait_set), domain_(dom),
+      lock_(dom->locked()), entry_size_(size_of(attr.format)),
       threshold_(attr.wait_cond == FI_CQ_COND_THRESHOLD),
       mask_(std::bit_ceil(attr.size ? attr.size : limit::cq_size) - 1), ring_(mask_ + 1)
 {
     fid.fclass = FI_CLASS_CQ;
     fid.context = context;
-    fid.ops = &fid_ops_;
+    fid.ops = &waitable_fid<cq, fid_cq>::ops;
     ops = &ops_;
-    if (wait_obj_ != FI_WAIT_NONE)
-        fd();
     domain_->add_ref();
 }
 
@@ -57,47 +55,22 @@ int cq::open(fid_domain *dom, fi_cq_attr *attr, fid_cq **out, void *context)
                    a.format);
     PROV_CHECK_ARG(CQ, a.size <= (size_t(1) << 24), "fi_cq_open: attr->size %zu is too large\n",
                    a.size);
-    switch (a.wait_obj) {
-    case FI_WAIT_NONE:
-    case FI_WAIT_UNSPEC:
-    case FI_WAIT_FD:
-    case FI_WAIT_YIELD:
-        break;
-    case FI_WAIT_SET:
-    case FI_WAIT_MUTEX_COND:
-    case FI_WAIT_POLLFD:
-        PROV_WARN(CQ, "fi_cq_open: attr->wait_obj %d is not supported\n", a.wait_obj);
-        return -FI_ENOSYS;
-    default:
-        PROV_CHECK_ARG(CQ, false, "fi_cq_open: attr->wait_obj %d is unknown\n", a.wait_obj);
-    }
+    if (int error = check("fi_cq_open", a.wait_obj, a.wait_set))
+        return error;
     return guard([&] {
         *out = new cq(from_fid<domain>(dom), a, context);
         return 0;
     });
 }
 
-int cq::close(fid_t f)
-{
-    cq *self = from_base<cq, fid_cq>(f);
-    if (self->users_ > 0) {
-        PROV_WARN(CQ, "fi_close: the completion queue is bound to %d endpoints\n",
-                  self->users_.load());
-        return -FI_EBUSY;
-    }
-    delete self;
-    return 0;
-}
-
 void cq::grow()
 {
     std::vector<completion> larger(ring_.size() * 2);
+    size_t mask = larger.size() - 1;
     for (size_t i = head_; i != tail_; ++i)
-        larger[i - head_] = ring_[i & mask_];
-    tail_ -= head_;
-    head_ = 0;
+        larger[i & mask] = ring_[i & mask_];
     ring_.swap(larger);
-    mask_ = ring_.size() - 1;
+    mask_ = mask;
 }
 
 void cq::write_error(const completion &c, int err, int prov_errno, size_t overflow,
@@ -118,39 +91,45 @@ void cq::write_error(const completion &c, int err, int prov_errno, size_t overfl
     if (err_data_size)
         e.data.assign(static_cast<const char *>(err_data), err_data_size);
     errors_.push_back(std::move(e));
-    if (tail_ - head_ > mask_)
-        grow();
-    ring_[tail_ & mask_] = completion{};
-    ring_[tail_ & mask_].flags = error_mark;
-    ++tail_;
-    notify();
+    completion *mark = add();
+    *mark = {};
+    mark->flags = error_mark;
+    added();
 }
 
 ssize_t cq::take(void *buf, size_t count, fi_addr_t *source)
 {
+    if (empty())
+        return -FI_EAGAIN;
     ucs::opt_guard g(lock_);
     auto *to = static_cast<char *>(buf);
     size_t n = 0;
-    for (; n < count && head_ != tail_; ++n) {
-        const completion &c = ring_[head_ & mask_];
+    size_t head = head_.load(std::memory_order_relaxed);
+    size_t tail = tail_.load(std::memory_order_relaxed);
+    for (; n < count && head != tail; ++n, ++head) {
+        const completion &c = ring_[head & mask_];
         if (UCS_UNLIKELY(c.flags & error_mark))
-            return n ? static_cast<ssize_t>(n) : -FI_EAVAIL;
+            break;
         memcpy(to, &c, entry_size_);
         to += entry_size_;
         if (source)
             source[n] = c.source;
-        ++head_;
     }
-    if (count == 0 && head_ != tail_)
-        return ring_[head_ & mask_].flags & error_mark ? -FI_EAVAIL : 0;
-    return n ? static_cast<ssize_t>(n) : -FI_EAGAIN;
+    head_.store(head, std::memory_order_relaxed);
+    if (n)
+        return static_cast<ssize_t>(n);
+    if (head == tail) // another thread was faster
+        return -FI_EAGAIN;
+    return ring_[head & mask_].flags & error_mark ? -FI_EAVAIL : 0;
 }
 
 ssize_t cq::readfrom(fid_cq *f, void *buf, size_t count, fi_addr_t *source)
 {
     cq *self = from_fid<cq>(f);
-    if (self->head_ == self->tail_)
-        self->progress();
+    ssize_t n = self->take(buf, count, source);
+    if (n != -FI_EAGAIN)
+        return n;
+    self->progress();
     return self->take(buf, count, source);
 }
 
@@ -163,10 +142,10 @@ ssize_t cq::readerr(fid_cq *f, fi_cq_err_entry *buf, uint64_t)
 {
     cq *self = from_fid<cq>(f);
     PROV_CHECK_ARG(CQ, buf, "fi_cq_readerr: buf must not be NULL\n");
-    if (self->head_ == self->tail_)
+    if (self->empty())
         self->progress();
     ucs::opt_guard g(self->lock_);
-    if (self->head_ == self->tail_ || !(self->ring_[self->head_ & self->mask_].flags & error_mark))
+    if (self->empty() || !(self->ring_[self->head_ & self->mask_].flags & error_mark))
         return -FI_EAGAIN;
     error_entry &e = self->errors_.front();
     uint32_t api = self->domain_->api_version();
@@ -199,7 +178,7 @@ ssize_t cq::readerr(fid_cq *f, fi_cq_err_entry *buf, uint64_t)
 
 ssize_t cq::wait(void *buf, size_t count, fi_addr_t *source, const void *cond, int timeout)
 {
-    uint64_t end = timeout >= 0 ? now_ms() + static_cast<uint64_t>(timeout) : UINT64_MAX;
+    deadline end(timeout);
     size_t want = threshold_ && cond ? std::min(*static_cast<const size_t *>(cond), count) : 1;
     char *to = static_cast<char *>(buf);
     size_t got = 0;
@@ -219,11 +198,9 @@ ssize_t cq::wait(void *buf, size_t count, fi_addr_t *source, const void *cond, i
             return static_cast<ssize_t>(got);
         if (signalled_.exchange(false))
             return got ? static_cast<ssize_t>(got) : -FI_EAGAIN;
-        uint64_t now = now_ms();
-        if (now >= end)
+        if (end.left() == 0)
             return got ? static_cast<ssize_t>(got) : -FI_EAGAIN;
-        int left = timeout < 0 ? -1 : static_cast<int>(end - now);
-        sleep([this] { return ready(); }, left);
+        sleep([this] { return news(); }, end);
     }
 }
 
@@ -231,8 +208,8 @@ ssize_t cq::sreadfrom(fid_cq *f, void *buf, size_t count, fi_addr_t *source, con
                       int timeout)
 {
     cq *self = from_fid<cq>(f);
-    if (self->wait_obj_ == FI_WAIT_NONE) {
-        PROV_WARN(CQ, "fi_cq_sread: the queue was opened without a wait object\n");
+    if (!self->can_sleep()) {
+        PROV_WARN(CQ, "fi_cq_sread: the queue was opened without a wait object of its own\n");
         return -FI_EINVAL;
     }
     ssize_t result = 0;
@@ -251,55 +228,17 @@ ssize_t cq::sread(fid_cq *f, void *buf, size_t count, const void *cond, int time
 int cq::signal(fid_cq *f)
 {
     cq *self = from_fid<cq>(f);
-    if (self->wait_obj_ == FI_WAIT_NONE)
+    if (!self->can_sleep())
         return -FI_EINVAL;
     self->signalled_ = true;
     self->ring();
     return 0;
 }
 
-int cq::trywait()
-{
-    progress();
-    return arm([this] { return ready(); }) ? 0 : -FI_EAGAIN;
-}
-
 const char *cq::strerror(fid_cq *, int prov_errno, const void *, char *buf, size_t len)
 {
     return strerror_of(prov_errno, buf, len);
 }
-
-int cq::control(fid_t f, int command, void *arg)
-{
-    cq *self = from_base<cq, fid_cq>(f);
-    switch (command) {
-    case FI_GETWAIT:
-        PROV_CHECK_ARG(CQ, arg, "fi_control: arg of FI_GETWAIT must not be NULL\n");
-        if (self->wait_obj_ != FI_WAIT_FD && self->wait_obj_ != FI_WAIT_UNSPEC)
-            return -FI_ENODATA;
-        return guard([&] {
-            *static_cast<int *>(arg) = self->fd();
-            return 0;
-        });
-    case FI_GETWAITOBJ:
-        PROV_CHECK_ARG(CQ, arg, "fi_control: arg of FI_GETWAITOBJ must not be NULL\n");
-        *static_cast<fi_wait_obj *>(arg) =
-            self->wait_obj_ == FI_WAIT_UNSPEC ? FI_WAIT_FD : self->wait_obj_;
-        return 0;
-    default:
-        return -FI_ENOSYS;
-    }
-}
-
-fi_ops cq::fid_ops_ = {
-    .size = sizeof(fi_ops),
-    .close = close,
-    .bind = no_op,
-    .control = control,
-    .ops_open = no_op,
-    .tostr = no_op,
-    .ops_set = no_op,
-};
 
 fi_ops_cq cq::ops_ = {
     .size = sizeof(fi_ops_cq),

@@ -2,7 +2,8 @@
 //
 // A completion queue: a ring that UCP's callbacks fill and the application empties. It grows when
 // the application reads too slowly; nothing is lost. Error entries keep their place among the
-// others: the ring holds a mark, the entry itself is in a list.
+// others: the ring holds a mark, the entry itself is in a list. Entries are counted and never
+// renumbered, so that a look at the two counts, without the lock, tells whether there are any.
 #pragma once
 
 #include "queue.h"
@@ -30,19 +31,20 @@ class cq final : public fid_cq, public waitable {
     void write(const completion &c)
     {
         ucs::opt_guard g(lock_);
-        if (UCS_UNLIKELY(tail_ - head_ > mask_))
-            grow();
-        ring_[tail_ & mask_] = c;
-        ++tail_;
-        notify();
+        *add() = c;
+        added();
     }
     void write_error(const completion &c, int err, int prov_errno, size_t overflow = 0,
                      const void *err_data = nullptr, size_t err_data_size = 0);
 
-    // fi_trywait: 0 when the caller may sleep.
-    int trywait();
-    void attach() { ++users_; }
-    void detach() { --users_; }
+    ~cq() override;
+    // Under the lock, so that a writer that is not seen here sees who arms.
+    bool news() override
+    {
+        ucs::opt_guard g(lock_);
+        return !empty() || signalled_;
+    }
+    bool polled() override { return !empty(); }
 
   private:
     friend struct domain;
@@ -55,17 +57,26 @@ class cq final : public fid_cq, public waitable {
     };
 
     cq(domain *dom, const fi_cq_attr &attr, void *context);
-    ~cq();
-
-    bool ready()
+    bool empty() const
     {
-        ucs::opt_guard g(lock_);
-        return head_ != tail_ || signalled_;
+        return head_.load(std::memory_order_relaxed) == tail_.load(std::memory_order_acquire);
+    }
+    // The place of the next entry, which counts from added() on. Under the lock.
+    completion *add()
+    {
+        size_t tail = tail_.load(std::memory_order_relaxed);
+        if (UCS_UNLIKELY(tail - head_.load(std::memory_order_relaxed) > mask_))
+            grow();
+        return &ring_[tail & mask_];
+    }
+    void added()
+    {
+        tail_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+        notify();
     }
     UCS_NOINLINE void grow();
     ssize_t take(void *buf, size_t count, fi_addr_t *source);
     ssize_t wait(void *buf, size_t count, fi_addr_t *source, const void *cond, int timeout);
-    static void throw_if_unsupported(const fi_cq_attr &attr);
 
     static ssize_t read(fid_cq *fid, void *buf, size_t count);
     static ssize_t readfrom(fid_cq *fid, void *buf, size_t count, fi_addr_t *source);
@@ -76,20 +87,15 @@ class cq final : public fid_cq, public waitable {
     static int signal(fid_cq *fid);
     static const char *strerror(fid_cq *fid, int prov_errno, const void *err_data, char *buf,
                                 size_t len);
-    static int close(fid_t f);
-    static int control(fid_t f, int command, void *arg);
-    static fi_ops fid_ops_;
     static fi_ops_cq ops_;
 
     domain *domain_;
     ucs::opt_lock lock_;
     size_t entry_size_;
-    fi_wait_obj wait_obj_;
     bool threshold_;
     std::atomic<bool> signalled_{false};
-    std::atomic<int> users_{0};
-    size_t head_ = 0;
-    size_t tail_ = 0;
+    std::atomic<size_t> head_{0}; // entries read so far
+    std::atomic<size_t> tail_{0}; // entries written so far
     size_t mask_;
     std::vector<completion> ring_;
     std::deque<error_entry> errors_;

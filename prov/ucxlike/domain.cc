@@ -6,8 +6,12 @@
 #include "cq.h"
 #include "endpoint.h"
 #include "eq.h"
+#include "retired.h"
 #include "rma.h"
 #include "srx.h"
+#include "waitset.h"
+
+#include <algorithm>
 
 namespace ucxlike {
 
@@ -24,9 +28,10 @@ domain::domain(fabric *f, const fi_info &info, void *context)
         auto_ = a->data_progress == FI_PROGRESS_AUTO || a->control_progress == FI_PROGRESS_AUTO;
         locked_ = a->threading != FI_THREAD_DOMAIN || auto_;
         av_type_ = a->av_type;
-        mr_mode_ = a->mr_mode == FI_MR_BASIC ? FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY
-                   : a->mr_mode == FI_MR_SCALABLE ? 0
-                                                  : a->mr_mode;
+        mr_mode_ = a->mr_mode == retired::mr_basic
+                       ? FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY
+                   : a->mr_mode == retired::mr_scalable ? 0
+                                                        : a->mr_mode;
     }
     fab->add_ref();
 }
@@ -129,16 +134,88 @@ int domain::close_mr(fid_t f)
         std::lock_guard g(m->dom->mr_mutex_);
         m->dom->mrs_.erase(m->key);
     }
+    for (cntr *c : {m->reads, m->writes})
+        if (c)
+            m->dom->release_counter(c);
     m->dom->drop_ref();
     delete m;
     return 0;
 }
 
-// What fi_mr_bind accepts changes nothing: regions are not tied to endpoints.
-static int bind_mr(fid_t, fid_t other, uint64_t)
+// Regions are not tied to endpoints; a counter counts what peers do to the region.
+int domain::bind_mr(fid_t f, fid_t other, uint64_t flags)
 {
-    return other && (other->fclass == FI_CLASS_EP || other->fclass == FI_CLASS_CNTR) ? 0
-                                                                                     : -FI_EINVAL;
+    auto *m = from_base<region, fid_mr>(f);
+    PROV_CHECK_ARG(MR, other, "fi_mr_bind: fid must not be NULL\n");
+    if (other->fclass == FI_CLASS_EP)
+        return 0;
+    PROV_CHECK_ARG(MR, other->fclass == FI_CLASS_CNTR,
+                   "fi_mr_bind: fid is neither an endpoint nor a counter\n");
+    PROV_CHECK_ARG(MR,
+                   (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE)) &&
+                       !(flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)),
+                   "fi_mr_bind: flags 0x%lx do not fit a counter\n", flags);
+    std::unique_lock g(m->dom->mr_mutex_);
+    PROV_CHECK_ARG(
+        MR, !((flags & FI_REMOTE_READ) && m->reads) && !((flags & FI_REMOTE_WRITE) && m->writes),
+        "fi_mr_bind: a counter is bound already\n");
+    cntr *c = from_base<cntr, fid_cntr>(other);
+    if (flags & FI_REMOTE_READ)
+        m->reads = c;
+    if (flags & FI_REMOTE_WRITE)
+        m->writes = c;
+    m->dom->counted_ = true;
+    g.unlock();
+    return guard([&] {
+        for (uint64_t bit : {FI_REMOTE_READ, FI_REMOTE_WRITE})
+            if (flags & bit)
+                m->dom->bind_counter(c);
+        return 0;
+    });
+}
+
+void domain::bind_counter(cntr *c)
+{
+    std::lock_guard g(engines_mutex_);
+    counters_.push_back(c);
+    c->attach();
+    for (engine *e : engines_)
+        c->add_engine(e);
+}
+
+void domain::release_counter(cntr *c)
+{
+    std::lock_guard g(engines_mutex_);
+    counters_.erase(std::find(counters_.begin(), counters_.end(), c));
+    for (engine *e : engines_)
+        c->remove_engine(e);
+    c->detach();
+}
+
+void domain::add_engine(engine *e)
+{
+    std::lock_guard g(engines_mutex_);
+    engines_.push_back(e);
+    for (cntr *c : counters_)
+        c->add_engine(e);
+}
+
+void domain::remove_engine(engine *e)
+{
+    std::lock_guard g(engines_mutex_);
+    engines_.erase(std::find(engines_.begin(), engines_.end(), e));
+    for (cntr *c : counters_)
+        c->remove_engine(e);
+}
+
+void domain::count_access(uint64_t key, uint64_t access)
+{
+    std::lock_guard g(mr_mutex_);
+    auto it = mrs_.find(key);
+    if (it == mrs_.end())
+        return;
+    if (cntr *c = access == FI_REMOTE_READ ? it->second->reads : it->second->writes)
+        c->count();
 }
 
 static int control_mr(fid_t, int command, void *)
@@ -196,7 +273,7 @@ fi_ops_domain domain::ops_ = {
     .endpoint = endpoint::open,
     .scalable_ep = no_op,
     .cntr_open = cntr::open,
-    .poll_open = no_op,
+    .poll_open = poll_set::open,
     .stx_ctx = no_op,
     .srx_ctx = srx::open,
     .query_atomic = query_atomic,

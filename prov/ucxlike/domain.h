@@ -5,11 +5,14 @@
 
 #include "fabric.h"
 
+#include <mutex>
 #include <unordered_map>
+#include <vector>
 
 namespace ucxlike {
 
 struct domain;
+class cntr;
 class eq;
 
 struct region final : fid_mr {
@@ -18,6 +21,8 @@ struct region final : fid_mr {
     size_t length;
     uint64_t access;
     bool virtual_addresses;
+    cntr *reads = nullptr; // of peers' accesses (FI_RMA_EVENT)
+    cntr *writes = nullptr;
 
     // Where a peer's access lands, nullptr if it is not allowed.
     char *at(uint64_t address, uint64_t bytes, uint64_t want) const;
@@ -38,7 +43,16 @@ struct domain final : fid_domain {
     ucs::opt_lock &atomic_lock() { return atomic_lock_; }
 
     region *find_mr(uint64_t key);
+    // A peer's access to the region has ended.
+    void accessed(uint64_t key, uint64_t access)
+    {
+        if (UCS_UNLIKELY(counted_.load(std::memory_order_relaxed)))
+            count_access(key, access);
+    }
     int register_memory(const fi_mr_attr &attr, uint64_t flags, fid_mr **out);
+    // An endpoint's engine, which reading the counter of a region progresses as well.
+    void add_engine(engine *e);
+    void remove_engine(engine *e);
 
   private:
     domain(fabric *fab, const fi_info &info, void *context);
@@ -47,6 +61,10 @@ struct domain final : fid_domain {
     static int close(fid_t f);
     static int bind(fid_t f, fid_t other, uint64_t flags);
     static int close_mr(fid_t f);
+    static int bind_mr(fid_t f, fid_t other, uint64_t flags);
+    void count_access(uint64_t key, uint64_t access);
+    void bind_counter(cntr *c);
+    void release_counter(cntr *c);
     static fi_ops fid_ops_;
     static fi_ops_domain ops_;
     static fi_ops_mr mr_ops_;
@@ -60,8 +78,12 @@ struct domain final : fid_domain {
     int mr_mode_;
     ucs::opt_lock atomic_lock_;
     std::mutex mr_mutex_;
+    std::atomic<bool> counted_{false}; // some region has a counter
     uint64_t next_key_ = 1;
     std::unordered_map<uint64_t, region *> mrs_;
+    std::mutex engines_mutex_;      // before a queue's lock; never taken under an engine's
+    std::vector<engine *> engines_; // one entry for each enabled endpoint
+    std::vector<cntr *> counters_;  // one entry for each binding to a region
 };
 
 } // namespace ucxlike

@@ -71,6 +71,8 @@ unsigned endpoint::tx_options(uint64_t flags) const
         o |= tx_inject;
     if (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE))
         o |= tx_deliver;
+    if (flags & FI_MULTICAST)
+        o |= tx_group;
     return o;
 }
 
@@ -92,12 +94,14 @@ void endpoint::for_each_queue(F &&f)
 void endpoint::attach_queues()
 {
     for_each_queue([this](auto *q) { q->add_engine(eng); });
+    dom->add_engine(eng);
 }
 
 endpoint::queues endpoint::take_queues()
 {
     queues taken = {
         enabled ? eng : nullptr,
+        dom,
         tx_cq,
         rx_cq,
         events,
@@ -119,6 +123,8 @@ void endpoint::queues::let_go()
             q->remove_engine(eng);
         q->detach();
     };
+    if (eng)
+        dom->remove_engine(eng);
     detach(tx);
     detach(rx);
     detach(events);
@@ -148,6 +154,10 @@ void endpoint::flush_outstanding(conn *only, int error)
 int endpoint::close(fid_t f)
 {
     auto *self = from_base<endpoint, fid_ep>(f);
+    if (self->has_groups()) {
+        PROV_WARN(EP_CTRL, "fi_close: the endpoint is in multicast groups\n");
+        return -FI_EBUSY;
+    }
     return guard([&] {
         self->detach();
         delete self;
@@ -215,15 +225,14 @@ int endpoint::bind(fid_t f, fid_t other, uint64_t flags)
     case FI_CLASS_AV:
         return guard([&] { return self->bind_av(from_base<av, fid_av>(other)); });
     case FI_CLASS_SRX_CTX: {
-        if (self->is_rdm) {
-            PROV_WARN(EP_CTRL, "fi_ep_bind: shared receive contexts serve FI_EP_MSG only\n");
-            return -FI_ENOSYS;
-        }
         PROV_CHECK_ARG(EP_CTRL, !self->shared_rx_,
                        "fi_ep_bind: a shared receive context is bound already\n");
-        self->shared_rx_ = from_base<srx, fid_ep>(other);
-        self->shared_rx_->attach();
-        return 0;
+        return guard([&] {
+            self->bind_shared_rx();
+            self->shared_rx_ = from_base<srx, fid_ep>(other);
+            self->shared_rx_->attach();
+            return 0;
+        });
     }
     case FI_CLASS_MR:
         return 0;

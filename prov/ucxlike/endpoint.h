@@ -15,6 +15,7 @@ class eq;
 class av;
 class rx_queue;
 class srx;
+class group;
 
 // What a send does beyond moving bytes; computed once per call from flags and defaults.
 enum tx_option : unsigned {
@@ -23,6 +24,7 @@ enum tx_option : unsigned {
     tx_inject = 1 << 2,   // the buffer is the caller's again at once
     tx_complete = 1 << 3, // success is reported too
     tx_deliver = 1 << 4,  // complete when the receiver has it
+    tx_group = 1 << 5,    // dest_addr is that of a multicast group
 };
 
 class endpoint : public fid_ep {
@@ -75,6 +77,10 @@ class endpoint : public fid_ep {
     // Nothing can be injected to this peer yet: -FI_EAGAIN, or why there will be no connection.
     virtual ssize_t not_yet(conn *) { return -FI_EAGAIN; }
     virtual wire::hello hello_for(const conn *) { return {}; }
+    // Multicast: messages to this group (our id of it) are received; the group of such an address.
+    virtual bool in_group(uint64_t) const { return false; }
+    virtual group *group_at(fi_addr_t) { return nullptr; }
+    virtual bool has_groups() const { return false; }
 
     unsigned tx_options(uint64_t flags) const;
     void flush_outstanding(conn *only, int error);
@@ -86,7 +92,8 @@ class endpoint : public fid_ep {
     virtual const conn *source_slow(fi_addr_t) { return nullptr; }
     virtual int enable() = 0;
     virtual int bind_av(av *) { return -FI_EINVAL; }
-    virtual void detach() {} // before the object goes
+    virtual void bind_shared_rx() {} // shared_rx_ is about to be set
+    virtual void detach() {}         // before the object goes
 
     void attach_queues();
 
@@ -94,6 +101,7 @@ class endpoint : public fid_ep {
     // engine, let go of without it: reading a queue takes the queue's lock and then the engines'.
     struct queues {
         engine *eng; // nullptr: the endpoint was never enabled
+        domain *dom;
         cq *tx;
         cq *rx;
         eq *events;

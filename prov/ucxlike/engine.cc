@@ -31,7 +31,8 @@ engine::engine(ucp_context_h context, bool locked) : lock(locked), tx_ops(64), r
         PROV_WARN(EP_CTRL, "ucp_worker_create: %s\n", ucs_status_string(st));
         throw failure{errno_of(st)};
     }
-    static constexpr ucp_am_recv_callback_t handlers[] = {on_msg, on_tagged, on_control, on_rma};
+    static constexpr ucp_am_recv_callback_t handlers[] = {
+        on_data<wire::am_msg>, on_data<wire::am_tagged>, on_control, on_data<wire::am_rma>};
     for (unsigned id = 0; id < wire::am_last; ++id) {
         ucp_am_handler_param_t p = {};
         p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
@@ -99,15 +100,15 @@ bool engine::arm()
     ucs::opt_guard g(lock);
     if (efd_ < 0)
         return true;
-    if (!failed_.empty())
+    if (!failed_.empty() || mail)
         return false;
     ucs_status_t st = ucp_worker_arm(worker);
     return st == UCS_OK;
 }
 
-link *engine::add(const ucp_ep_params_t &params, conn *owner, ucs_status_t *status)
+link *engine::add(const ucp_ep_params_t &params, conn *owner, acceptor *home, ucs_status_t *status)
 {
-    auto *l = new link{.eng = this, .owner = owner};
+    auto *l = new link{.eng = this, .owner = owner, .home = home};
     ucp_ep_params_t p = params;
     p.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
@@ -122,7 +123,7 @@ link *engine::add(const ucp_ep_params_t &params, conn *owner, ucs_status_t *stat
     return l;
 }
 
-link *engine::connect(const address &to, const address *from, conn *owner)
+link *engine::connect(const address &to, const address *from, conn *owner, acceptor *home)
 {
     ucp_ep_params_t p = {};
     p.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
@@ -135,7 +136,7 @@ link *engine::connect(const address &to, const address *from, conn *owner)
         p.local_sockaddr.addrlen = from->length();
     }
     ucs_status_t st;
-    link *l = add(p, owner, &st);
+    link *l = add(p, owner, home, &st);
     if (!l) {
         PROV_WARN(EP_CTRL, "connecting: %s\n", ucs_status_string(st));
         throw failure{errno_of(st)};
@@ -143,13 +144,13 @@ link *engine::connect(const address &to, const address *from, conn *owner)
     return l;
 }
 
-link *engine::accept(ucp_conn_request_h request, conn *owner)
+link *engine::accept(ucp_conn_request_h request, conn *owner, acceptor *home)
 {
     ucp_ep_params_t p = {};
     p.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
     p.conn_request = request;
     ucs_status_t st;
-    link *l = add(p, owner, &st);
+    link *l = add(p, owner, home, &st);
     if (!l)
         PROV_INFO(EP_CTRL, "a connection went away before it was accepted: %s\n",
                   ucs_status_string(st));
@@ -211,6 +212,13 @@ void engine::handle_failures()
     }
 }
 
+void engine::collect_mail()
+{
+    mail.store(false);
+    for (size_t i = 0; i < readers.size(); ++i)
+        readers[i]->collect();
+}
+
 void engine::close(link *l, bool force)
 {
     l->closing = true;
@@ -226,6 +234,20 @@ void engine::close(link *l, bool force)
     if (!UCS_PTR_IS_PTR(r)) {
         --closing_;
         forget(l);
+    }
+}
+
+void engine::abandon(acceptor *home)
+{
+    std::vector<link *> theirs;
+    for (auto &[ep, l] : links_)
+        if (l->home == home)
+            theirs.push_back(l);
+    for (link *l : theirs) {
+        l->home = nullptr;
+        l->owner = nullptr;
+        if (!l->closing)
+            close(l, l->failed);
     }
 }
 
@@ -255,8 +277,21 @@ tx_op *engine::begin_own()
     op->eng = this;
     op->owner = nullptr;
     op->to = nullptr;
+    op->ack_id = 0;
     op->pending = 0;
     return op;
+}
+
+// With ack_id, somebody waits for it to be on its way.
+static void own_sent(tx_op *op, ucs_status_t status)
+{
+    conn *c = op->ack_id && status == UCS_OK ? op->eng->ids.find(op->ack_id) : nullptr;
+    op->eng->tx_ops.put(op);
+    if (c)
+        guard([&] {
+            c->own_sent();
+            return 0;
+        });
 }
 
 static void post_own(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,
@@ -266,15 +301,14 @@ static void post_own(link *l, tx_op *op, size_t header_length, const void *paylo
     p.op_attr_mask =
         UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
     p.flags = flags;
-    p.cb.send = [](void *request, ucs_status_t, void *arg) {
-        auto *o = static_cast<tx_op *>(arg);
-        o->eng->tx_ops.put(o);
+    p.cb.send = [](void *request, ucs_status_t status, void *arg) {
+        own_sent(static_cast<tx_op *>(arg), status);
         ucp_request_free(request);
     };
     p.user_data = op;
     ucs_status_ptr_t r = ucp_am_send_nbx(l->ep, am, op->header, header_length, payload, length, &p);
     if (!UCS_PTR_IS_PTR(r))
-        op->eng->tx_ops.put(op);
+        own_sent(op, UCS_PTR_STATUS(r));
 }
 
 void engine::send_own(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,
@@ -312,17 +346,16 @@ conn *engine::sender(const wire::message &m, const ucp_am_recv_param_t *param, l
     if (!l || l->closing)
         return nullptr;
     *reply = l;
-    if (!m.hello || !identifier)
+    if (!m.hello || !l->home)
         return l->owner;
-    return identifier->identify(l, m);
+    return l->home->identify(l, m);
 }
 
-ucs_status_t dispatch(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
-                      const ucp_am_recv_param_t *param)
+// A data message goes to the half of its endpoint that it is for.
+static ucs_status_t hand_on(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
+                            const ucp_am_recv_param_t *param)
 {
-    if (!c->owner)
-        return UCS_OK;
-    if (c->writes)
+    if (UCS_UNLIKELY(c->writes != 0))
         return defer(c, am, m, data, length, param);
     switch (am) {
     case wire::am_msg:
@@ -334,24 +367,15 @@ ucs_status_t dispatch(conn *c, unsigned am, const wire::message &m, void *data, 
     }
 }
 
-ucs_status_t engine::on_msg(void *arg, const void *header, size_t header_length, void *data,
-                            size_t length, const ucp_am_recv_param_t *param)
+ucs_status_t dispatch(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
+                      const ucp_am_recv_param_t *param)
 {
-    auto *e = static_cast<engine *>(arg);
-    wire::message m;
-    link *reply = nullptr;
-    conn *c = wire::parse(header, header_length, m) ? e->sender(m, param, &reply) : nullptr;
-    if (UCS_UNLIKELY(!c || !c->owner)) {
-        ++e->dropped;
-        return UCS_OK;
-    }
-    if (UCS_UNLIKELY(c->writes != 0))
-        return defer(c, wire::am_msg, m, data, length, param);
-    return c->owner->rx->message_arrived(c, m, data, length, param);
+    return c->owner ? hand_on(c, am, m, data, length, param) : UCS_OK;
 }
 
-ucs_status_t engine::on_tagged(void *arg, const void *header, size_t header_length, void *data,
-                               size_t length, const ucp_am_recv_param_t *param)
+template <unsigned am>
+ucs_status_t engine::on_data(void *arg, const void *header, size_t header_length, void *data,
+                             size_t length, const ucp_am_recv_param_t *param)
 {
     auto *e = static_cast<engine *>(arg);
     wire::message m;
@@ -361,9 +385,14 @@ ucs_status_t engine::on_tagged(void *arg, const void *header, size_t header_leng
         ++e->dropped;
         return UCS_OK;
     }
-    if (UCS_UNLIKELY(c->writes != 0))
-        return defer(c, wire::am_tagged, m, data, length, param);
-    return c->owner->rx->tagged_arrived(c, m, data, length, param);
+    if (UCS_UNLIKELY(m.flags & wire::has_group) && !c->owner->in_group(m.group)) {
+        // Sent before the sender knew that we had left.
+        ++e->dropped;
+        if (m.flags & wire::has_ack)
+            answer(c, m.ack, FI_ENOTCONN);
+        return UCS_OK;
+    }
+    return hand_on(c, am, m, data, length, param);
 }
 
 ucs_status_t engine::on_control(void *arg, const void *header, size_t header_length, void *data,
@@ -387,22 +416,6 @@ ucs_status_t engine::on_control(void *arg, const void *header, size_t header_len
         return 0;
     });
     return UCS_OK;
-}
-
-ucs_status_t engine::on_rma(void *arg, const void *header, size_t header_length, void *data,
-                            size_t length, const ucp_am_recv_param_t *param)
-{
-    auto *e = static_cast<engine *>(arg);
-    wire::message m;
-    link *reply = nullptr;
-    conn *c = wire::parse(header, header_length, m) ? e->sender(m, param, &reply) : nullptr;
-    if (!c || !c->owner) {
-        ++e->dropped;
-        return UCS_OK;
-    }
-    if (UCS_UNLIKELY(c->writes != 0))
-        return defer(c, wire::am_rma, m, data, length, param);
-    return rma_arrived(c, m, data, length, param);
 }
 
 } // namespace ucxlike

@@ -83,8 +83,9 @@ struct link {
     ucs_status_t status = UCS_OK;
     bool failed = false;
     bool closing = false;
-    uint64_t accepted_at = 0; // when a peer connected that has not said who it is; else 0
-    ucs::list_node node;      // of the engine's failed links
+    uint64_t accepted_at = 0;        // when a peer connected that has not said who it is; else 0
+    struct acceptor *home = nullptr; // asked whose a hello is
+    ucs::list_node node;             // of the engine's failed links
 };
 
 // A remote party as messages see it: an RDM peer or one MSG connection.
@@ -103,24 +104,28 @@ struct conn {
     virtual ~conn() = default;
     // The link has failed and is about to be closed.
     virtual void link_failed(link *l) = 0;
+    // Its name, if messages of strangers are to be told apart (FI_SOURCE_ERR).
+    virtual address source() const { return {}; }
     // A message of am_control; `reply` is the link it came by, if that is known.
     virtual void control(const wire::message &m, const void *data, size_t length, link *reply) = 0;
     // The last outstanding operation has completed.
     virtual void drained() {}
+    // A message of our own that was to be told of is on its way.
+    virtual void own_sent() {}
+};
+
+// What happens to connections that arrive at a listener.
+struct acceptor {
+    virtual void connected(ucp_conn_request_h request) = 0;
+    // A hello came by this link: whose is it?
+    virtual conn *identify(link *l, const wire::message &m) = 0;
+
+  protected:
+    ~acceptor() = default;
 };
 
 class engine {
   public:
-    // What happens to connections that arrive at a listener of this engine.
-    struct acceptor {
-        virtual void connected(ucp_conn_request_h request) = 0;
-        // A hello came by this link: whose is it?
-        virtual conn *identify(link *l, const wire::message &m) = 0;
-
-      protected:
-        ~acceptor() = default;
-    };
-
     engine(ucp_context_h context, bool locked);
     ~engine();
     engine(const engine &) = delete;
@@ -132,6 +137,8 @@ class engine {
         unsigned n = ucp_worker_progress(worker);
         if (UCS_UNLIKELY(!failed_.empty()))
             handle_failures();
+        if (UCS_UNLIKELY(mail.load(std::memory_order_relaxed)))
+            collect_mail();
         return n;
     }
     // Progresses until `done` or the time is over.
@@ -148,9 +155,13 @@ class engine {
     // Makes efd readable, from any thread.
     void wake() { ucp_worker_signal(worker); }
 
-    link *connect(const address &to, const address *from, conn *owner); // throws failure
-    link *accept(ucp_conn_request_h request, conn *owner);              // nullptr: it is gone
+    link *connect(const address &to, const address *from, conn *owner,
+                  acceptor *home = nullptr); // throws failure
+    link *accept(ucp_conn_request_h request, conn *owner,
+                 acceptor *home = nullptr); // nullptr: it is gone
     void close(link *l, bool force);
+    // Closes all links of this home, which goes away.
+    void abandon(acceptor *home);
     // As if UCP had reported an error of this link.
     void fail(link *l, ucs_status_t status) { on_error(l, l->ep, status); }
     link *find(ucp_ep_h ep) const;
@@ -172,7 +183,6 @@ class engine {
 
     ucp_worker_h worker = nullptr;
     ucs::opt_lock lock;
-    acceptor *identifier = nullptr; // asked about messages of unknown links
     id_map<conn> ids;
     id_map<tx_op> acks; // operations that wait for a word of the peer
     ucs::mpool<tx_op> tx_ops;
@@ -180,24 +190,32 @@ class engine {
     ucs::mpool<msg_in> msgs;
     uint64_t dropped = 0; // messages that were not ours or came too late
 
+    // Who is called by progress after another thread has set `mail`.
+    struct reader {
+        virtual void collect() = 0;
+
+      protected:
+        ~reader() = default;
+    };
+    std::atomic<bool> mail{false};
+    std::vector<reader *> readers;
+
   private:
     using failed_list = ucs::list<link, &link::node>;
 
-    link *add(const ucp_ep_params_t &params, conn *owner, ucs_status_t *status);
+    link *add(const ucp_ep_params_t &params, conn *owner, acceptor *home, ucs_status_t *status);
     void handle_failures();
+    UCS_NOINLINE void collect_mail();
     void forget(link *l);
     conn *sender(const wire::message &m, const ucp_am_recv_param_t *param, link **reply);
 
     static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status);
     static void on_closed(void *request, ucs_status_t status, void *arg);
-    static ucs_status_t on_msg(void *arg, const void *header, size_t header_length, void *data,
-                               size_t length, const ucp_am_recv_param_t *param);
-    static ucs_status_t on_tagged(void *arg, const void *header, size_t header_length, void *data,
-                                  size_t length, const ucp_am_recv_param_t *param);
+    template <unsigned am>
+    static ucs_status_t on_data(void *arg, const void *header, size_t header_length, void *data,
+                                size_t length, const ucp_am_recv_param_t *param);
     static ucs_status_t on_control(void *arg, const void *header, size_t header_length, void *data,
                                    size_t length, const ucp_am_recv_param_t *param);
-    static ucs_status_t on_rma(void *arg, const void *header, size_t header_length, void *data,
-                               size_t length, const ucp_am_recv_param_t *param);
 
     int efd_ = -1;
     std::thread thread_;

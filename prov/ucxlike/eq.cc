@@ -9,15 +9,13 @@
 namespace ucxlike {
 
 eq::eq(fabric *fab, const fi_eq_attr &attr, void *context)
-    : fid_eq(), waitable(true), fabric_(fab), wait_obj_(attr.wait_obj),
+    : fid_eq(), waitable(true, attr.wait_obj, attr.wait_set), fabric_(fab),
       writable_(attr.flags & FI_WRITE)
 {
     fid.fclass = FI_CLASS_EQ;
     fid.context = context;
-    fid.ops = &fid_ops_;
+    fid.ops = &waitable_fid<eq, fid_eq>::ops;
     ops = &ops_;
-    if (wait_obj_ != FI_WAIT_NONE)
-        fd();
     fabric_->add_ref();
 }
 
@@ -33,35 +31,12 @@ int eq::open(fid_fabric *fab, fi_eq_attr *attr, fid_eq **out, void *context)
 {
     fi_eq_attr a = attr ? *attr : fi_eq_attr{};
     PROV_CHECK_ARG(EQ, out, "fi_eq_open: eq must not be NULL\n");
-    switch (a.wait_obj) {
-    case FI_WAIT_NONE:
-    case FI_WAIT_UNSPEC:
-    case FI_WAIT_FD:
-    case FI_WAIT_YIELD:
-        break;
-    case FI_WAIT_SET:
-    case FI_WAIT_MUTEX_COND:
-    case FI_WAIT_POLLFD:
-        PROV_WARN(EQ, "fi_eq_open: attr->wait_obj %d is not supported\n", a.wait_obj);
-        return -FI_ENOSYS;
-    default:
-        PROV_CHECK_ARG(EQ, false, "fi_eq_open: attr->wait_obj %d is unknown\n", a.wait_obj);
-    }
+    if (int error = check("fi_eq_open", a.wait_obj, a.wait_set))
+        return error;
     return guard([&] {
         *out = new eq(from_fid<fabric>(fab), a, context);
         return 0;
     });
-}
-
-int eq::close(fid_t f)
-{
-    eq *self = from_base<eq, fid_eq>(f);
-    if (self->users_ > 0) {
-        PROV_WARN(EQ, "fi_close: the event queue is bound to %d objects\n", self->users_.load());
-        return -FI_EBUSY;
-    }
-    delete self;
-    return 0;
 }
 
 void eq::write(event &&e)
@@ -134,21 +109,19 @@ ssize_t eq::read(fid_eq *f, uint32_t *type, void *buf, size_t len, uint64_t flag
 ssize_t eq::sread(fid_eq *f, uint32_t *type, void *buf, size_t len, int timeout, uint64_t flags)
 {
     eq *self = from_fid<eq>(f);
-    if (self->wait_obj_ == FI_WAIT_NONE) {
-        PROV_WARN(EQ, "fi_eq_sread: the queue was opened without a wait object\n");
+    if (!self->can_sleep()) {
+        PROV_WARN(EQ, "fi_eq_sread: the queue was opened without a wait object of its own\n");
         return -FI_EINVAL;
     }
-    uint64_t end = timeout >= 0 ? now_ms() + static_cast<uint64_t>(timeout) : UINT64_MAX;
+    deadline end(timeout);
     for (;;) {
         ssize_t n = read(f, type, buf, len, flags);
         if (n != -FI_EAGAIN)
             return n;
-        uint64_t now = now_ms();
-        if (now >= end)
+        if (end.left() == 0)
             return -FI_EAGAIN;
-        int left = timeout < 0 ? -1 : static_cast<int>(end - now);
         int error = guard([&] {
-            self->sleep([self] { return self->ready(); }, left);
+            self->sleep([self] { return self->news(); }, end);
             return 0;
         });
         if (error)
@@ -206,48 +179,10 @@ ssize_t eq::user_write(fid_eq *f, uint32_t type, const void *buf, size_t len, ui
     return error ? error : static_cast<ssize_t>(len);
 }
 
-int eq::trywait()
-{
-    progress();
-    return arm([this] { return ready(); }) ? 0 : -FI_EAGAIN;
-}
-
 const char *eq::strerror(fid_eq *, int prov_errno, const void *, char *buf, size_t len)
 {
     return strerror_of(prov_errno, buf, len);
 }
-
-int eq::control(fid_t f, int command, void *arg)
-{
-    eq *self = from_base<eq, fid_eq>(f);
-    switch (command) {
-    case FI_GETWAIT:
-        PROV_CHECK_ARG(EQ, arg, "fi_control: arg of FI_GETWAIT must not be NULL\n");
-        if (self->wait_obj_ != FI_WAIT_FD && self->wait_obj_ != FI_WAIT_UNSPEC)
-            return -FI_ENODATA;
-        return guard([&] {
-            *static_cast<int *>(arg) = self->fd();
-            return 0;
-        });
-    case FI_GETWAITOBJ:
-        PROV_CHECK_ARG(EQ, arg, "fi_control: arg of FI_GETWAITOBJ must not be NULL\n");
-        *static_cast<fi_wait_obj *>(arg) =
-            self->wait_obj_ == FI_WAIT_UNSPEC ? FI_WAIT_FD : self->wait_obj_;
-        return 0;
-    default:
-        return -FI_ENOSYS;
-    }
-}
-
-fi_ops eq::fid_ops_ = {
-    .size = sizeof(fi_ops),
-    .close = close,
-    .bind = no_op,
-    .control = control,
-    .ops_open = no_op,
-    .tostr = no_op,
-    .ops_set = no_op,
-};
 
 fi_ops_eq eq::ops_ = {
     .size = sizeof(fi_ops_eq),

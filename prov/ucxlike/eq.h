@@ -32,19 +32,16 @@ class eq final : public fid_eq, public waitable {
     void write(event &&e);
     void purge(fid_t fid); // no event of this fid can be read any more
 
-    int trywait();
-    void attach() { ++users_; }
-    void detach() { --users_; }
-
-  private:
-    eq(fabric *fab, const fi_eq_attr &attr, void *context);
-    ~eq();
-
-    bool ready()
+    ~eq() override;
+    bool news() override
     {
         ucs::opt_guard g(lock_);
         return !events_.empty();
     }
+
+  private:
+    eq(fabric *fab, const fi_eq_attr &attr, void *context);
+
     ssize_t take(uint32_t *type, void *buf, size_t len, uint64_t flags);
 
     static ssize_t read(fid_eq *f, uint32_t *type, void *buf, size_t len, uint64_t flags);
@@ -55,16 +52,11 @@ class eq final : public fid_eq, public waitable {
                          uint64_t flags);
     static const char *strerror(fid_eq *f, int prov_errno, const void *err_data, char *buf,
                                 size_t len);
-    static int close(fid_t f);
-    static int control(fid_t f, int command, void *arg);
-    static fi_ops fid_ops_;
     static fi_ops_eq ops_;
 
     fabric *fabric_;
     ucs::opt_lock lock_{true};
-    fi_wait_obj wait_obj_;
     bool writable_;
-    std::atomic<int> users_{0};
     std::deque<event> events_;
     std::string last_error_data_;
 };

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fabric.h"
 
-#include "cntr.h"
-#include "cq.h"
 #include "domain.h"
 #include "eq.h"
 #include "pep.h"
+#include "waitset.h"
 
 namespace ucxlike {
 
@@ -39,8 +38,38 @@ fabric::~fabric()
 ucp_context_h fabric::context()
 {
     std::lock_guard g(mutex_);
-    if (context_)
-        return context_;
+    if (!context_) {
+        std::string transports = param_string("tls");
+        if (param_bool("strict"))
+            insist(transports);
+        context_ = start(transports);
+    }
+    return context_;
+}
+
+// Each transport that is named must work by itself.
+void fabric::insist(const std::string &transports)
+{
+    for (size_t at = 0; at < transports.size();) {
+        size_t end = std::min(transports.find(',', at), transports.size());
+        std::string name = transports.substr(at, end - at);
+        at = end + 1;
+        if (name.empty() || transports[0] == '^')
+            continue;
+        try {
+            ucp_cleanup(start(name));
+        } catch (const failure &) {
+            PROV_WARN(FABRIC,
+                      "FI_UCXLIKE_TLS: \"%s\" does not work here, and FI_UCXLIKE_STRICT is "
+                      "set\n",
+                      name.c_str());
+            throw;
+        }
+    }
+}
+
+ucp_context_h fabric::start(const std::string &transports)
+{
     ucp_config_t *config;
     ucs_status_t st = ucp_config_read(nullptr, nullptr, &config);
     if (st != UCS_OK) {
@@ -48,17 +77,16 @@ ucp_context_h fabric::context()
         throw failure{errno_of(st)};
     }
     // What the administrator chose for the provider alone.
-    static constexpr struct {
-        const char *param;
+    const struct {
         const char *name;
-    } choices[] = {{"tls", "TLS"}, {"net_devices", "NET_DEVICES"}};
+        std::string value;
+    } choices[] = {{"TLS", transports}, {"NET_DEVICES", param_string("net_devices")}};
     for (auto &c : choices) {
-        std::string value = param_string(c.param);
-        if (value.empty())
+        if (c.value.empty())
             continue;
-        st = ucp_config_modify(config, c.name, value.c_str());
+        st = ucp_config_modify(config, c.name, c.value.c_str());
         if (st != UCS_OK) {
-            PROV_WARN(FABRIC, "FI_UCXLIKE_%s: \"%s\": %s\n", c.name, value.c_str(),
+            PROV_WARN(FABRIC, "FI_UCXLIKE_%s: \"%s\": %s\n", c.name, c.value.c_str(),
                       ucs_status_string(st));
             ucp_config_release(config);
             throw failure{errno_of(st)};
@@ -70,14 +98,14 @@ ucp_context_h fabric::context()
     params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
     params.mt_workers_shared = 1;
     params.name = "ucxlike-fi";
-    st = ucp_init(&params, config, &context_);
+    ucp_context_h made = nullptr;
+    st = ucp_init(&params, config, &made);
     ucp_config_release(config);
     if (st != UCS_OK) {
-        context_ = nullptr;
         PROV_WARN(FABRIC, "ucp_init: %s\n", ucs_status_string(st));
         throw failure{errno_of(st)};
     }
-    return context_;
+    return made;
 }
 
 engine *fabric::cm_engine()
@@ -116,19 +144,12 @@ int fabric::trywait(fid_fabric *, fid_t *fids, int count)
     PROV_CHECK_ARG(FABRIC, fids && count >= 0, "fi_trywait: fids must not be NULL\n");
     for (int i = 0; i < count; ++i) {
         int error;
-        switch (fids[i]->fclass) {
-        case FI_CLASS_CQ:
-            error = guard([&] { return from_base<cq, fid_cq>(fids[i])->trywait(); });
-            break;
-        case FI_CLASS_EQ:
-            error = guard([&] { return from_base<eq, fid_eq>(fids[i])->trywait(); });
-            break;
-        case FI_CLASS_CNTR:
-            error = guard([&] { return from_base<cntr, fid_cntr>(fids[i])->trywait(); });
-            break;
-        default:
-            PROV_CHECK_ARG(FABRIC, false, "fi_trywait: fids[%d] is of class %zu\n", i,
-                           fids[i]->fclass);
+        if (fids[i] && fids[i]->fclass == FI_CLASS_WAIT) {
+            error = from_base<wait_set, fid_wait>(fids[i])->trywait();
+        } else {
+            waitable *w = waitable_of(fids[i]);
+            PROV_CHECK_ARG(FABRIC, w, "fi_trywait: fids[%d] is nothing to wait for\n", i);
+            error = w->trywait();
         }
         if (error)
             return error;
@@ -136,22 +157,14 @@ int fabric::trywait(fid_fabric *, fid_t *fids, int count)
     return 0;
 }
 
-fi_ops fabric::fid_ops_ = {
-    .size = sizeof(fi_ops),
-    .close = close,
-    .bind = no_op,
-    .control = no_op,
-    .ops_open = no_op,
-    .tostr = no_op,
-    .ops_set = no_op,
-};
+constinit fi_ops fabric::fid_ops_ = only_close(close);
 
 fi_ops_fabric fabric::ops_ = {
     .size = sizeof(fi_ops_fabric),
     .domain = open_domain,
     .passive_ep = pep::open,
     .eq_open = eq::open,
-    .wait_open = no_op,
+    .wait_open = wait_set::open,
     .trywait = trywait,
     .domain2 = open_domain2,
 };

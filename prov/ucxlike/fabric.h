@@ -35,6 +35,9 @@ struct fabric final : fid_fabric {
 
     std::atomic<int> refs_{0};
     std::mutex mutex_;
+    ucp_context_h start(const std::string &transports); // throws failure
+    void insist(const std::string &transports);
+
     ucp_context_h context_ = nullptr;
     std::unique_ptr<engine> cm_engine_;
 };

@@ -5,6 +5,7 @@
 #include "info.h"
 
 #include "prov.h"
+#include "retired.h"
 
 #include <cstdlib>
 #include <memory>
@@ -18,21 +19,31 @@ constexpr uint64_t core_providers_only = 1ULL << 59; // a utility provider looks
 
 // All 64 bits of a tag are the application's, in fields that alternate bit by bit.
 constexpr uint64_t tag_format = 0xaaaaaaaaaaaaaaaaull;
-constexpr uint32_t own_protocol = FI_PROV_SPECIFIC | 0x1c;
+constexpr uint32_t own_protocol = retired::prov_specific | 0x1c;
 constexpr uint64_t data_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
 constexpr uint64_t direction_caps =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr uint64_t rdm_extra = FI_DIRECTED_RECV | FI_SOURCE;
+constexpr uint64_t on_request = FI_SOURCE_ERR | FI_MULTICAST; // not offered to who does not ask
 constexpr uint64_t domain_caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr uint64_t all_caps(bool rdm)
 {
-    return data_caps | direction_caps | FI_MULTI_RECV | domain_caps | (rdm ? rdm_extra : 0);
+    return data_caps | direction_caps | FI_MULTI_RECV | FI_RMA_EVENT | domain_caps |
+           (rdm ? rdm_extra : 0);
 }
-constexpr uint64_t tx_caps = data_caps | FI_SEND | FI_READ | FI_WRITE;
+constexpr uint64_t tx_caps = data_caps | FI_MULTICAST | FI_SEND | FI_READ | FI_WRITE;
 constexpr uint64_t rx_caps = data_caps | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |
-                             FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
+                             FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR |
+                             FI_RMA_EVENT;
 constexpr uint64_t known_op_flags =
     FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+// Of the caps that must come with others.
+constexpr struct {
+    uint64_t cap;
+    uint64_t needs;
+    const char *text;
+} pairs[] = {{FI_SOURCE_ERR, FI_SOURCE, "FI_SOURCE_ERR needs FI_SOURCE"},
+             {FI_MULTICAST, FI_MSG, "FI_MULTICAST needs FI_MSG"}};
 constexpr uint64_t known_rx_flags = FI_COMPLETION | FI_MULTI_RECV;
 constexpr uint64_t msg_order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAW | FI_ORDER_WAS |
                                FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | FI_ORDER_RMA_RAR |
@@ -54,8 +65,12 @@ bool can_serve(uint32_t version, const fi_info *h, bool rdm)
 {
     if (!h)
         return true;
-    if (h->caps & ~all_caps(rdm))
-        REFUSE("caps 0x%lx are not supported\n", h->caps & ~all_caps(rdm));
+    uint64_t ours = all_caps(rdm) | (rdm ? on_request : 0);
+    if (h->caps & ~ours)
+        REFUSE("caps 0x%lx are not supported\n", h->caps & ~ours);
+    for (auto &p : pairs)
+        if ((h->caps & p.cap) && !(h->caps & p.needs))
+            REFUSE("%s\n", p.text);
     if (h->addr_format != FI_FORMAT_UNSPEC && h->addr_format != FI_SOCKADDR &&
         h->addr_format != FI_SOCKADDR_IN && h->addr_format != FI_SOCKADDR_IN6)
         REFUSE("addr_format %u is not supported\n", h->addr_format);
@@ -71,7 +86,7 @@ bool can_serve(uint32_t version, const fi_info *h, bool rdm)
             REFUSE("tx_ctx_cnt %zu: one transmit context per endpoint\n", a->tx_ctx_cnt);
         if (a->tx_ctx_cnt == FI_SHARED_CONTEXT)
             REFUSE("shared transmit contexts are not supported\n");
-        if (a->rx_ctx_cnt == FI_SHARED_CONTEXT ? rdm : a->rx_ctx_cnt > 1)
+        if (a->rx_ctx_cnt > 1 && a->rx_ctx_cnt != FI_SHARED_CONTEXT)
             REFUSE("rx_ctx_cnt %zu is not supported\n", a->rx_ctx_cnt);
         if (a->max_order_raw_size > limit::max_msg || a->max_order_war_size > limit::max_msg ||
             a->max_order_waw_size > limit::max_msg)
@@ -91,10 +106,10 @@ bool can_serve(uint32_t version, const fi_info *h, bool rdm)
                    a->cq_data_size);
         if (a->cq_cnt > 4096 || a->ep_cnt > 4096 || a->cntr_cnt > 4096 || a->tx_ctx_cnt > 4096 ||
             a->rx_ctx_cnt > 4096 || a->max_ep_tx_ctx > 1 || a->max_ep_rx_ctx > 1 ||
-            a->max_ep_stx_ctx > 0 || a->max_ep_srx_ctx > (rdm ? 0 : 1) || a->mr_iov_limit > 1 ||
+            a->max_ep_stx_ctx > 0 || a->max_ep_srx_ctx > 1 || a->mr_iov_limit > 1 ||
             a->mr_cnt > 65536 || a->max_err_data > 1024)
             REFUSE("a domain limit is over ours\n");
-        if (a->caps & ~domain_caps)
+        if (a->caps & ~(domain_caps | (rdm ? FI_AV_USER_ID : 0)))
             REFUSE("domain caps 0x%lx are not supported\n", a->caps & ~domain_caps);
         if (a->auth_key_size)
             REFUSE("auth keys are not supported\n");
@@ -102,13 +117,13 @@ bool can_serve(uint32_t version, const fi_info *h, bool rdm)
             REFUSE("mr_mode 0x%x needs a newer API\n", a->mr_mode);
     }
     if (const fi_tx_attr *a = h->tx_attr) {
-        if (a->caps & ~(all_caps(rdm)))
+        if (a->caps & ~ours)
             REFUSE("tx caps 0x%lx are not supported\n", a->caps);
         if (h->caps && (a->caps & tx_caps & ~direction_caps & ~h->caps))
             REFUSE("tx caps 0x%lx exceed caps\n", a->caps);
-        if (a->op_flags & ~known_op_flags)
+        if (a->op_flags & ~(known_op_flags | (h->caps & FI_MULTICAST)))
             REFUSE("tx op_flags 0x%lx are not supported\n", a->op_flags & ~known_op_flags);
-        if ((a->msg_order & ~(msg_order | FI_ORDER_DATA)) || (a->comp_order & ~0ULL))
+        if ((a->msg_order & ~(msg_order | retired::order_data)) || (a->comp_order & ~0ULL))
             REFUSE("tx msg_order 0x%lx or comp_order 0x%lx is not kept\n", a->msg_order,
                    a->comp_order);
         if (a->inject_size > limit::inject || a->size > 65536 || a->iov_limit > limit::iov ||
@@ -117,13 +132,13 @@ bool can_serve(uint32_t version, const fi_info *h, bool rdm)
                    a->size);
     }
     if (const fi_rx_attr *a = h->rx_attr) {
-        if (a->caps & ~(all_caps(rdm)))
+        if (a->caps & ~ours)
             REFUSE("rx caps 0x%lx are not supported\n", a->caps);
         if (h->caps && (a->caps & rx_caps & ~direction_caps & ~h->caps))
             REFUSE("rx caps 0x%lx exceed caps\n", a->caps);
         if (a->op_flags & ~known_rx_flags)
             REFUSE("rx op_flags 0x%lx are not supported\n", a->op_flags & ~known_rx_flags);
-        if (a->msg_order & ~(msg_order | FI_ORDER_DATA))
+        if (a->msg_order & ~(msg_order | retired::order_data))
             REFUSE("rx msg_order 0x%lx is not kept\n", a->msg_order);
         if (a->size > 65536 || a->iov_limit > limit::iov)
             REFUSE("rx size %zu or iov_limit %zu is over ours\n", a->size, a->iov_limit);
@@ -184,7 +199,6 @@ info_ptr make(uint32_t version, const fi_info *h, bool rdm, uint32_t format, con
     t->caps = ht && ht->caps ? ht->caps & caps : caps & tx_caps;
     t->op_flags = ht ? ht->op_flags : 0;
     t->msg_order = ht && ht->msg_order ? ht->msg_order : msg_order;
-    t->comp_order = ht ? ht->comp_order & FI_ORDER_NONE : 0;
     t->inject_size = limit::inject;
     t->size = either(ht ? ht->size : 0, limit::tx_size);
     t->iov_limit = limit::iov;
@@ -220,7 +234,9 @@ info_ptr make(uint32_t version, const fi_info *h, bool rdm, uint32_t format, con
     d->av_type = hd ? hd->av_type : FI_AV_UNSPEC;
     int mr = hd ? hd->mr_mode : 0;
     bool old = FI_VERSION_LT(version, FI_VERSION(1, 5));
-    d->mr_mode = mr == FI_MR_BASIC ? FI_MR_BASIC : mr == FI_MR_SCALABLE || old ? FI_MR_SCALABLE : 0;
+    d->mr_mode = mr == retired::mr_basic             ? retired::mr_basic
+                 : mr == retired::mr_scalable || old ? retired::mr_scalable
+                                                     : 0;
     d->mr_key_size = 8;
     d->cq_data_size = 8;
     d->cq_cnt = 256;
@@ -230,11 +246,11 @@ info_ptr make(uint32_t version, const fi_info *h, bool rdm, uint32_t format, con
     d->rx_ctx_cnt = 256;
     d->max_ep_tx_ctx = 1;
     d->max_ep_rx_ctx = 1;
-    d->max_ep_srx_ctx = rdm ? 0 : 1;
+    d->max_ep_srx_ctx = 1;
     d->mr_iov_limit = 1;
     d->mr_cnt = 65536;
     d->max_err_data = 1024;
-    d->caps = caps & domain_caps;
+    d->caps = (caps & domain_caps) | (rdm ? FI_AV_USER_ID : 0);
     d->tclass = hd ? hd->tclass : 0;
 
     info->fabric_attr->name = copy("ucxlike");

@@ -28,9 +28,16 @@ void define_params()
                     "Transports to use, as UCX_TLS (default: all that work)");
     fi_param_define(&provider, "net_devices", FI_PARAM_STRING,
                     "Network devices to use, as UCX_NET_DEVICES (default: all)");
+    fi_param_define(&provider, "strict", FI_PARAM_BOOL,
+                    "Fail instead of falling back when the interface or a transport that was "
+                    "chosen is not there (default: false)");
     fi_param_define(&provider, "tx_size", FI_PARAM_INT,
                     "Operations an endpoint may have in flight before -FI_EAGAIN (default: %zu)",
                     limit::tx_size);
+    fi_param_define(&provider, "backlog", FI_PARAM_INT,
+                    "Connection requests that may wait for an answer at a passive endpoint "
+                    "(default: %d)",
+                    limit::backlog);
     fi_param_define(&provider, "close_timeout", FI_PARAM_INT,
                     "Milliseconds that closing an endpoint may wait for its peer (default: 500)");
 }
@@ -46,6 +53,13 @@ int param_int(const char *name, int fallback)
     int value = fallback;
     fi_param_get_int(&provider, name, &value);
     return value;
+}
+
+bool param_bool(const char *name)
+{
+    int value = 0;
+    fi_param_get_bool(&provider, name, &value);
+    return value != 0;
 }
 
 int guard_failed() noexcept

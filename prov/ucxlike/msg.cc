@@ -47,19 +47,26 @@ int msg_conn::accept(const void *param, size_t length)
 {
     if (now == state::dead || now == state::closing) {
         // The client has gone in the meantime.
-        now = state::accepting;
         end(FI_ECONNABORTED, nullptr, 0);
         return 0;
     }
     if (now != state::requested)
         return -FI_EOPBADSTATE;
-    now = state::accepting;
     listener = nullptr;
+    now = state::accepting;
     tx_op *op = eng->begin_own();
+    op->ack_id = rx_id;
     wire::builder b(op->header);
     b.tag(rx_id);
     eng->send_own(pending, op, b.finish(pending_id, wire::accept), param, length);
     return 0;
+}
+
+// The answer: what is sent from here on arrives behind it.
+void msg_conn::own_sent()
+{
+    if (now == state::accepting)
+        established(nullptr, 0);
 }
 
 void msg_conn::reject(const void *param, size_t length)
@@ -91,12 +98,7 @@ void msg_conn::control(const wire::message &m, const void *data, size_t length, 
         if (now != state::connecting)
             return;
         pending_id = static_cast<uint32_t>(m.tag);
-        eng->send_control(pending, pending_id, wire::confirm);
         established(data, length);
-        return;
-    case wire::confirm:
-        if (now == state::accepting)
-            established(nullptr, 0);
         return;
     case wire::reject:
         if (now != state::connecting)
@@ -121,12 +123,6 @@ void msg_conn::established(const void *data, size_t length)
     now = state::connected;
     tx = pending;
     tx_id = pending_id;
-    ucp_ep_attr_t attr = {};
-    attr.field_mask = UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR;
-    if (ucp_ep_query(tx->ep, &attr) == UCS_OK)
-        if (address a = address::from(&attr.local_sockaddr, sizeof(attr.local_sockaddr));
-            !a.empty())
-            local_name = a;
     if (!owner || !owner->events)
         return;
     eq::event e;
@@ -135,6 +131,22 @@ void msg_conn::established(const void *data, size_t length)
     e.cm = true;
     e.bytes.assign(static_cast<const char *>(data), length);
     owner->events->write(std::move(e));
+}
+
+// Asked for when somebody wants to know: it costs a system call. Known from then on.
+address msg_conn::own_name()
+{
+    if (!tx || name_known)
+        return local_name;
+    ucp_ep_attr_t attr = {};
+    attr.field_mask = UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR;
+    if (ucp_ep_query(tx->ep, &attr) == UCS_OK) {
+        address a = address::from(&attr.local_sockaddr, sizeof(attr.local_sockaddr));
+        if (!a.empty())
+            local_name = a;
+        name_known = true;
+    }
+    return local_name;
 }
 
 // ---- the end ----
@@ -226,10 +238,17 @@ void msg_conn::link_failed(link *l)
     }
 }
 
+// A link that is closed in order tells the peer by that. One that is cut says it first.
+void msg_conn::say_goodbye()
+{
+    if (outstanding > 0 && pending && (now == state::connected || now == state::accepting))
+        eng->send_control(pending, pending_id, wire::shutdown);
+}
+
 void msg_conn::shutdown()
 {
     if (pending && (now == state::connected || now == state::accepting)) {
-        eng->send_control(pending, pending_id, wire::shutdown);
+        say_goodbye();
         end(0, nullptr, 0);
     } else if (now == state::connecting) {
         end(FI_ECANCELED, nullptr, 0);
@@ -238,8 +257,7 @@ void msg_conn::shutdown()
 
 void msg_conn::release()
 {
-    if (pending && (now == state::connected || now == state::accepting))
-        eng->send_control(pending, pending_id, wire::shutdown);
+    say_goodbye();
     if (listener)
         listener->forget(this);
     listener = nullptr;
@@ -403,9 +421,9 @@ int msg_endpoint::getname(fid_t f, void *addr, size_t *length)
     msg_endpoint *self = from(reinterpret_cast<fid_ep *>(f));
     PROV_CHECK_ARG(EP_CTRL, length, "fi_getname: addrlen must not be NULL\n");
     ucs::opt_guard g(self->eng->lock);
-    address a = self->name_;
-    if (!self->conn_->local_name.empty() && a.port() == 0)
-        a = self->conn_->local_name;
+    address a = self->conn_->own_name();
+    if (a.empty())
+        a = self->name_;
     if (a.empty())
         a.in4.sin_family = AF_INET;
     return copy_address(a, addr, length, true);

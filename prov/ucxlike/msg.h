@@ -5,9 +5,8 @@
 //
 //   client                         server
 //   fi_connect   -- connect -->    FI_CONNREQ
-//                                  fi_accept / fi_reject
+//                                  fi_reject, or fi_accept: FI_CONNECTED
 //   FI_CONNECTED <-- accept --
-//                -- confirm -->    FI_CONNECTED
 //
 // An endpoint gets at most one FI_CONNECTED and exactly one last event: FI_SHUTDOWN when it was
 // connected, an error entry when it was not. Before the last event can be read, everything posted
@@ -27,7 +26,7 @@ struct msg_conn final : conn {
         connecting, // client: waits for accept or reject
         arriving,   // server: waits for the client's connect
         requested,  // server: FI_CONNREQ was written
-        accepting,  // server: waits for the client's confirm
+        accepting,  // server: the answer is not on its way yet
         connected,
         closing, // the last event waits for operations to end
         dead,    // the last event was written, or nobody wants it
@@ -38,6 +37,7 @@ struct msg_conn final : conn {
     struct fid handle = {};  // FI_CLASS_CONNREQ, in fi_info::handle
     address peer_name;
     address local_name;
+    bool name_known = false; // local_name is the connection's own
     link *pending = nullptr; // the link before messages may be sent on it
     uint32_t pending_id = 0;
     bool detached = false; // no endpoint any more: goes when it is drained
@@ -53,18 +53,21 @@ struct msg_conn final : conn {
     int accept(const void *param, size_t length);
     void reject(const void *param, size_t length);
     void shutdown();
+    address own_name();
     // The owner goes away; so does this, now or when its last operation has ended.
     void release();
 
     void link_failed(link *l) override;
     void control(const wire::message &m, const void *data, size_t length, link *reply) override;
     void drained() override;
+    void own_sent() override;
 
   private:
     void established(const void *data, size_t length);
     void end(int error, const void *data, size_t length);
     void write_last_event();
     void close_link(bool force);
+    void say_goodbye();
 };
 
 class msg_endpoint final : public endpoint {

@@ -101,6 +101,8 @@ address default_source(int family)
         address a = configured_source(family, wanted);
         if (!a.empty() && a.sa.sa_family == family)
             return a;
+        if (param_bool("strict"))
+            throw failure{FI_ENODATA};
     }
     // Where the default route leads; no packet is sent.
     address far;

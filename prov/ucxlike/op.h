@@ -21,7 +21,10 @@ struct tx_op {
         wait_ack = 2,  // the peer's word is still to come
         wait_data = 4, // the answer to a read is moving in
     };
-    enum : uint8_t { silent = 1 }; // no completion unless it fails
+    enum : uint8_t {
+        silent = 1, // no completion unless it fails
+        part = 2,   // one receiver's share of a message to a group
+    };
 
     ucs::list_node node; // of the endpoint's outstanding operations
     engine *eng;
@@ -36,6 +39,7 @@ struct tx_op {
     uint64_t length; // of a read
     size_t count;    // of iov, of a read
     uint64_t tag;
+    tx_op *whole;                 // of a part: the message; its `count` parts are to come
     ucp_dt_iov_t iov[limit::iov]; // of the data; of a read: where it goes
     uint8_t header[wire::max_header];
     uint8_t inject[limit::inject];
@@ -80,6 +84,8 @@ struct rx_op : tag_matcher::recv_entry {
     conn *from;
     wire::message m;
     size_t length;
+    int error;
+    uint8_t ack[wire::ack_size]; // the header of the word to its sender
 
     // multi-receive
     rx_op *parent;

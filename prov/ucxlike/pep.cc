@@ -11,7 +11,8 @@ namespace ucxlike {
 
 pep::pep(fabric *fab, const fi_info &info, void *context)
     : fid_pep(), fabric_(fab), eng_(fab->cm_engine()), info_(fi_dupinfo(&info)),
-      name_(address::from(info.src_addr, info.src_addrlen))
+      name_(address::from(info.src_addr, info.src_addrlen)),
+      backlog_(param_int("backlog", limit::backlog))
 {
     if (!info_)
         throw failure{FI_ENOMEM};
@@ -87,7 +88,10 @@ int pep::control(fid_t f, int command, void *arg)
     if (command != FI_BACKLOG)
         return -FI_ENOSYS;
     PROV_CHECK_ARG(EP_CTRL, arg, "fi_control: arg of FI_BACKLOG must not be NULL\n");
-    self->backlog_ = *static_cast<int *>(arg);
+    int backlog = *static_cast<int *>(arg);
+    PROV_CHECK_ARG(EP_CTRL, backlog > 0, "fi_control: FI_BACKLOG must be above 0\n");
+    ucs::opt_guard g(self->eng_->lock);
+    self->backlog_ = backlog;
     return 0;
 }
 
@@ -169,6 +173,11 @@ void pep::connected(ucp_conn_request_h request)
     ucp_conn_request_attr_t attr = {};
     attr.field_mask = UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ADDR;
     ucs_status_t known = ucp_conn_request_query(request, &attr);
+    if (conns_.size() >= static_cast<size_t>(backlog_)) {
+        PROV_INFO(EP_CTRL, "a connection over the backlog of %d is refused\n", backlog_);
+        ucp_listener_reject(listener_, request);
+        return;
+    }
     guard([&] {
         auto *c = new msg_conn(eng_);
         c->pending = eng_->accept(request, c);

@@ -8,7 +8,7 @@
 
 namespace ucxlike {
 
-class pep final : public fid_pep, public engine::acceptor {
+class pep final : public fid_pep, public acceptor {
   public:
     static int open(fid_fabric *fab, fi_info *info, fid_pep **out, void *context);
 
@@ -44,7 +44,7 @@ class pep final : public fid_pep, public engine::acceptor {
     fi_info *info_;
     address name_;
     int holder_ = -1; // a socket that keeps the port until fi_listen
-    int backlog_ = 128;
+    int backlog_;     // requests that nobody has answered
     ucp_listener_h listener_ = nullptr;
     std::vector<msg_conn *> conns_;
 };

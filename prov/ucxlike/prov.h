@@ -41,12 +41,14 @@ constexpr size_t rx_size = 1024;
 constexpr size_t cq_size = 1024;
 constexpr size_t max_msg = size_t(1) << 40;
 constexpr size_t min_multi_recv = 256;
+constexpr int backlog = 1024;
 constexpr size_t atomic_bytes = inject / 2;
 } // namespace limit
 
 // Administrator's choices, FI_UCXLIKE_*; read when a fabric is opened or an address is chosen.
 std::string param_string(const char *name);
 int param_int(const char *name, int fallback);
+bool param_bool(const char *name);
 void define_params();
 
 int getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,

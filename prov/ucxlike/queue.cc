@@ -3,6 +3,8 @@
 // The descriptor of a queue, and arming it.
 #include "queue.h"
 
+#include "waitset.h"
+
 #include <cerrno>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -11,12 +13,86 @@
 
 namespace ucxlike {
 
+waitable::waitable(bool locked, fi_wait_obj wait_obj, fid_wait *set)
+    : wait_obj_(wait_obj), engines_lock_(locked)
+{
+    if (wait_obj_ != FI_WAIT_NONE)
+        fd();
+    if (wait_obj_ == FI_WAIT_SET) {
+        set_ = from_fid<wait_set>(set);
+        set_->add(this);
+    }
+}
+
 waitable::~waitable()
 {
+    if (set_)
+        set_->remove(this, epoll_);
     if (epoll_ >= 0)
         ::close(epoll_);
     if (event_ >= 0)
         ::close(event_);
+}
+
+int waitable::check(const char *call, fi_wait_obj wait_obj, const fid_wait *set)
+{
+    switch (wait_obj) {
+    case FI_WAIT_NONE:
+    case FI_WAIT_UNSPEC:
+    case FI_WAIT_FD:
+    case FI_WAIT_YIELD:
+        return 0;
+    case FI_WAIT_SET:
+        PROV_CHECK_ARG(CORE, set && set->fid.fclass == FI_CLASS_WAIT,
+                       "%s: FI_WAIT_SET needs attr->wait_set\n", call);
+        return 0;
+    case FI_WAIT_MUTEX_COND:
+    case FI_WAIT_POLLFD:
+        PROV_WARN(CORE, "%s: attr->wait_obj %d is not supported\n", call, wait_obj);
+        return -FI_ENOSYS;
+    }
+    PROV_CHECK_ARG(CORE, false, "%s: attr->wait_obj %d is unknown\n", call, wait_obj);
+}
+
+bool waitable::in_use() const
+{
+    if (users_ == 0)
+        return false;
+    PROV_WARN(CORE, "fi_close: the object is bound to %d others\n", users_.load());
+    return true;
+}
+
+int waitable::trywait()
+{
+    progress();
+    if (news()) {
+        told();
+        return -FI_EAGAIN;
+    }
+    return guard([&] {
+        fd();
+        return arm([this] { return news(); }) ? 0 : -FI_EAGAIN;
+    });
+}
+
+int waitable::control(int command, void *arg)
+{
+    switch (command) {
+    case FI_GETWAIT:
+        PROV_CHECK_ARG(CORE, arg, "fi_control: arg of FI_GETWAIT must not be NULL\n");
+        if (wait_obj_ != FI_WAIT_FD && wait_obj_ != FI_WAIT_UNSPEC)
+            return -FI_ENODATA;
+        return guard([&] {
+            *static_cast<int *>(arg) = fd();
+            return 0;
+        });
+    case FI_GETWAITOBJ:
+        PROV_CHECK_ARG(CORE, arg, "fi_control: arg of FI_GETWAITOBJ must not be NULL\n");
+        *static_cast<fi_wait_obj *>(arg) = wait_obj_ == FI_WAIT_UNSPEC ? FI_WAIT_FD : wait_obj_;
+        return 0;
+    default:
+        return -FI_ENOSYS;
+    }
 }
 
 void waitable::add_engine(engine *e)
@@ -29,10 +105,8 @@ void waitable::add_engine(engine *e)
         }
     }
     engines_.push_back({e, 1});
-    if (epoll_ >= 0 && e->efd() >= 0) {
-        epoll_event ev = {.events = EPOLLIN, .data = {}};
-        epoll_ctl(epoll_, EPOLL_CTL_ADD, e->efd(), &ev);
-    }
+    if (epoll_ >= 0 && e->efd() >= 0)
+        watch(e->efd());
     notify();
 }
 
@@ -44,29 +118,45 @@ void waitable::remove_engine(engine *e)
             continue;
         if (--engines_[i].count == 0) {
             if (epoll_ >= 0 && e->efd() >= 0)
-                epoll_ctl(epoll_, EPOLL_CTL_DEL, e->efd(), nullptr);
+                epoll_ctl(epoll_, EPOLL_CTL_DEL, e->efd(), nullptr); // not there if it was refused
             engines_.erase(engines_.begin() + i);
         }
         return;
     }
 }
 
-int waitable::fd()
+void waitable::watch(int fd)
 {
-    ucs::opt_guard g(engines_lock_);
-    if (epoll_ >= 0)
-        return epoll_;
-    event_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    epoll_ = epoll_create1(EPOLL_CLOEXEC);
-    if (event_ < 0 || epoll_ < 0) {
+    epoll_event ev = {.events = EPOLLIN, .data = {}};
+    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &ev) == 0 || errno == EEXIST)
+        return;
+    unwatched_ = errno;
+    PROV_WARN(CORE, "descriptor %d cannot be waited on: %s\n", fd, strerror(errno));
+}
+
+void waitable::make_fd()
+{
+    if (event_ < 0)
+        event_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (event_ >= 0)
+        epoll_ = epoll_create1(EPOLL_CLOEXEC);
+    if (epoll_ < 0) {
         PROV_WARN(CORE, "no descriptor to wait on: %s\n", strerror(errno));
         throw failure{errno};
     }
-    epoll_event ev = {.events = EPOLLIN, .data = {}};
-    epoll_ctl(epoll_, EPOLL_CTL_ADD, event_, &ev);
+    watch(event_);
     for (auto &u : engines_)
         if (u.eng->efd() >= 0)
-            epoll_ctl(epoll_, EPOLL_CTL_ADD, u.eng->efd(), &ev);
+            watch(u.eng->efd());
+}
+
+int waitable::fd()
+{
+    ucs::opt_guard g(engines_lock_);
+    if (epoll_ < 0)
+        make_fd();
+    if (unwatched_)
+        throw failure{unwatched_};
     return epoll_;
 }
 

@@ -4,8 +4,10 @@
 #include "av.h"
 #include "eq.h"
 #include "info.h"
+#include "mc.h"
 #include "rma.h"
 #include "rx.h"
+#include "srx.h"
 #include "tx.h"
 
 #include "ucs/sys.h"
@@ -35,6 +37,7 @@ void peer::link_failed(link *l)
         refused = errno_of(l->status);
     greeted = nullptr;
     owner->flush_outstanding(this, FI_ECONNRESET);
+    static_cast<rdm_endpoint *>(owner)->peer_lost(this);
 }
 
 void peer::control(const wire::message &m, const void *, size_t, link *)
@@ -46,7 +49,15 @@ void peer::control(const wire::message &m, const void *, size_t, link *)
     incarnation = h.incarnation;
     tx_id = static_cast<uint32_t>(m.tag);
     refused = 0;
-    static_cast<rdm_endpoint *>(owner)->alias(this, wire::name_of(h));
+    auto *ep = static_cast<rdm_endpoint *>(owner);
+    ep->alias(this, wire::name_of(h));
+    ep->peer_ready();
+}
+
+void peer::drained()
+{
+    if (detached)
+        delete this;
 }
 
 // ---- the endpoint ----
@@ -60,26 +71,53 @@ rdm_endpoint::rdm_endpoint(domain *d, const fi_info &info, void *context)
     cm = &cm_ops_;
     engine_ = std::make_unique<engine>(d->fab->context(), d->locked());
     eng = engine_.get();
-    eng->identifier = this;
+}
+
+// Endpoints that share receives share the engine where messages arrive.
+void rdm_endpoint::bind_shared_rx()
+{
+    eng = dom->fab->cm_engine();
+    engine_.reset();
 }
 
 rdm_endpoint::~rdm_endpoint()
 {
-    eng->stop_thread();
-    take_queues().let_go();
-    eng->identifier = nullptr;
-    if (listener_)
-        ucp_listener_destroy(listener_);
-    flush_outstanding(nullptr, FI_ECANCELED);
-    while (tx_op *op = outstanding.pop_front())
-        op->owner = nullptr;
-    own_rx_.reset();
-    for (auto &p : peers_) {
-        p->tx = nullptr;
-        p->owner = nullptr;
-        drop_deferred(p.get());
+    if (engine_)
+        eng->stop_thread();
+    queues bound;
+    {
+        ucs::opt_guard g(eng->lock);
+        bound = take_queues();
+        if (listener_)
+            ucp_listener_destroy(listener_);
+        flush_outstanding(nullptr, FI_ECANCELED);
+        while (tx_op *op = outstanding.pop_front())
+            op->owner = nullptr;
+        own_rx_.reset();
+        for (auto &p : peers_) {
+            p->tx = nullptr;
+            p->owner = nullptr;
+            if (bound.shared && rx)
+                rx->purge(p.get());
+            drop_deferred(p.get());
+        }
+        if (!engine_)
+            leave_shared_engine();
     }
+    bound.let_go();
     engine_.reset(); // before the peers, which its last operations still name
+}
+
+void rdm_endpoint::leave_shared_engine()
+{
+    eng->abandon(this);
+    for (auto &p : peers_) {
+        eng->ids.erase(p->rx_id);
+        if (p->outstanding == 0)
+            continue;
+        p->detached = true;
+        p.release(); // goes with its last operation
+    }
 }
 
 void rdm_endpoint::detach()
@@ -98,7 +136,7 @@ int rdm_endpoint::bind_av(av *a)
     for (fi_addr_t i = 0; i < a->size(); ++i) {
         address at = a->at(i);
         if (!at.empty())
-            address_inserted(at, i);
+            address_inserted(at, i, a->reported(i));
     }
     av_->attach(this);
     return 0;
@@ -126,8 +164,12 @@ int rdm_endpoint::enable()
     listener_ = eng->listen(at, this, &actual);
     at.set_port(actual.port());
     name_ = at;
-    own_rx_ = std::make_unique<rx_queue>(eng, 10);
-    rx = own_rx_.get();
+    if (shared_rx_) {
+        rx = shared_rx_->queue();
+    } else {
+        own_rx_ = std::make_unique<rx_queue>(eng, 10);
+        rx = own_rx_.get();
+    }
     if (dom->auto_progress())
         eng->start_thread();
     return 0;
@@ -153,6 +195,16 @@ wire::hello rdm_endpoint::hello_for(const conn *to)
     return wire::make_hello(name_, incarnation_, to->rx_id);
 }
 
+// The first entry of an address speaks for all.
+fi_addr_t rdm_endpoint::reported(const address &name) const
+{
+    fi_addr_t first = FI_ADDR_NOTAVAIL;
+    auto [from, to] = index_.equal_range(name);
+    for (; from != to; ++from)
+        first = std::min(first, from->second);
+    return first == FI_ADDR_NOTAVAIL ? first : table_[first].reported;
+}
+
 peer *rdm_endpoint::peer_named(const address &name)
 {
     auto it = names_.find(name);
@@ -161,9 +213,7 @@ peer *rdm_endpoint::peer_named(const address &name)
     peers_.push_back(std::make_unique<peer>(this));
     peer *p = peers_.back().get();
     p->name = name;
-    auto [from, to] = index_.equal_range(name);
-    for (; from != to; ++from)
-        p->addr = std::min(p->addr, from->second);
+    p->addr = reported(name);
     names_[name] = p;
     return p;
 }
@@ -176,9 +226,9 @@ void rdm_endpoint::alias(peer *p, const address &name)
 
 peer *rdm_endpoint::peer_at(fi_addr_t index)
 {
-    if (index >= table_.size() || table_[index].empty())
+    if (index >= table_.size() || table_[index].at.empty())
         return nullptr;
-    peer *p = peer_named(table_[index]);
+    peer *p = peer_named(table_[index].at);
     if (routes_.size() < table_.size())
         routes_.resize(table_.size());
     routes_[index] = p;
@@ -198,7 +248,7 @@ conn *rdm_endpoint::route_slow(fi_addr_t dest, int *error)
         if (!p)
             return 0;
         if (!p->tx) {
-            p->tx = eng->connect(p->name, nullptr, p);
+            p->tx = eng->connect(p->name, nullptr, p, this);
             p->tx_id = 0;
         }
         return 0;
@@ -222,47 +272,40 @@ const conn *rdm_endpoint::source_slow(fi_addr_t addr)
     return p;
 }
 
-void rdm_endpoint::address_inserted(const address &a, fi_addr_t index)
+void rdm_endpoint::address_inserted(const address &a, fi_addr_t index, fi_addr_t report)
 {
     ucs::opt_guard g(eng->lock);
     if (table_.size() <= index)
         table_.resize(index + 1);
-    table_[index] = a;
+    table_[index] = {a, report};
     index_.emplace(a, index);
     if (index < routes_.size())
         routes_[index] = nullptr;
     auto it = names_.find(a);
     if (it != names_.end())
-        it->second->addr = std::min(it->second->addr, index);
+        it->second->addr = reported(a);
 }
 
 // The connection stays: the peer may still send, or be inserted again.
 void rdm_endpoint::address_removed(const address &a, fi_addr_t index)
 {
     ucs::opt_guard g(eng->lock);
-    table_[index] = address();
+    table_[index] = {};
     if (index < routes_.size())
         routes_[index] = nullptr;
-    fi_addr_t left = FI_ADDR_NOTAVAIL;
     auto [from, to] = index_.equal_range(a);
-    for (auto it = from; it != to;) {
-        if (it->second == index) {
-            it = index_.erase(it);
-        } else {
-            left = std::min(left, it->second);
-            ++it;
-        }
-    }
+    for (auto it = from; it != to;)
+        it = it->second == index ? index_.erase(it) : std::next(it);
     auto it = names_.find(a);
     if (it != names_.end())
-        it->second->addr = left;
+        it->second->addr = reported(a);
 }
 
 // ---- connections that come in ----
 
 void rdm_endpoint::connected(ucp_conn_request_h request)
 {
-    eng->accept(request, nullptr);
+    eng->accept(request, nullptr, this);
 }
 
 conn *rdm_endpoint::identify(link *l, const wire::message &m)
@@ -289,8 +332,10 @@ conn *rdm_endpoint::identify(link *l, const wire::message &m)
         l->accepted_at = 0;
         if (!p->tx)
             p->tx = l;
-        if (h.id && !p->tx_id)
+        if (h.id && !p->tx_id) {
             p->tx_id = h.id;
+            peer_ready();
+        }
         if (p->welcomed != l) {
             p->welcomed = l;
             tx_op *op = eng->begin_own();
@@ -302,6 +347,71 @@ conn *rdm_endpoint::identify(link *l, const wire::message &m)
         return 0;
     });
     return p;
+}
+
+// ---- multicast groups ----
+
+uint32_t rdm_endpoint::add_group(group *g)
+{
+    ucs::opt_guard guard(eng->lock);
+    if (groups_.empty())
+        eng->readers.push_back(this);
+    groups_.push_back(g);
+    return group_ids_.add(g);
+}
+
+void rdm_endpoint::remove_group(group *g)
+{
+    ucs::opt_guard guard(eng->lock);
+    group_ids_.erase(g->id());
+    std::erase(groups_, g);
+    if (groups_.empty())
+        std::erase(eng->readers, static_cast<engine::reader *>(this));
+}
+
+bool rdm_endpoint::reach(peer *p)
+{
+    return guard([&] {
+               if (!p->tx) {
+                   p->tx = eng->connect(p->name, nullptr, p, this);
+                   p->tx_id = 0;
+               }
+               if (!p->tx_id)
+                   not_yet(p);
+               return 0;
+           }) == 0;
+}
+
+void rdm_endpoint::peer_ready()
+{
+    for (group *g : groups_)
+        g->check_joined();
+}
+
+void rdm_endpoint::peer_lost(peer *p)
+{
+    for (group *g : groups_)
+        g->drop(p);
+}
+
+void rdm_endpoint::collect()
+{
+    guard([&] {
+        for (group *g : groups_)
+            g->collect();
+        return 0;
+    });
+}
+
+bool rdm_endpoint::in_group(uint64_t id) const
+{
+    group *g = group_ids_.find(static_cast<uint32_t>(id));
+    return g && g->receives();
+}
+
+group *rdm_endpoint::group_at(fi_addr_t addr)
+{
+    return addr & group::address_bit ? group_ids_.find(static_cast<uint32_t>(addr)) : nullptr;
 }
 
 // ---- names ----
@@ -334,7 +444,7 @@ fi_ops_cm rdm_endpoint::cm_ops_ = {
     .accept = no_op,
     .reject = no_op,
     .shutdown = no_op,
-    .join = no_op,
+    .join = group::join,
 };
 
 } // namespace ucxlike

@@ -209,17 +209,6 @@ ssize_t injectdata(fid_ep *f, const void *buf, size_t len, uint64_t data, fi_add
 
 // ---- target ----
 
-void answer(conn *to, uint64_t ack, int error)
-{
-    if (!to->tx)
-        return;
-    tx_op *op = to->eng->begin_own();
-    wire::builder b(op->header);
-    b.tag(ack);
-    b.data(static_cast<uint64_t>(error));
-    to->eng->send_own(to->tx, op, b.finish(to->tx_id, wire::acked), nullptr, 0);
-}
-
 char *lookup(conn *from, const wire::rma &r, uint64_t bytes, uint64_t access, int *error)
 {
     region *m = from->owner->dom->find_mr(r.key);
@@ -240,6 +229,7 @@ void written(conn *from, const wire::message &m, char *at, int error)
                               at, m.data, 0, from->addr});
         if (ep->remote_write_cntr)
             ep->remote_write_cntr->count();
+        ep->dom->accessed(m.rma.key, FI_REMOTE_WRITE);
     }
     if (m.flags & wire::has_ack)
         answer(from, m.ack, error);
@@ -322,6 +312,7 @@ void read_arrived(conn *from, const wire::message &m)
     }
     if (cntr *c = from->owner->remote_read_cntr)
         c->count();
+    from->owner->dom->accessed(m.rma.key, FI_REMOTE_READ);
     if (!from->tx)
         return;
     tx_op *op = from->eng->begin_own();
@@ -380,7 +371,8 @@ void atomic_arrived(conn *from, const wire::message &m, const void *data, size_t
         return;
     }
     int error;
-    uint64_t access = op == FI_ATOMIC_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
+    uint64_t access = (op == FI_ATOMIC_READ ? 0 : FI_REMOTE_WRITE) |
+                      (form == atomic_form::write ? 0 : FI_REMOTE_READ);
     char *at = lookup(from, m.rma, count * size, access, &error);
     if (error) {
         answer(from, m.ack, error);
@@ -392,9 +384,10 @@ void atomic_arrived(conn *from, const wire::message &m, const void *data, size_t
         ucs::opt_guard g(from->owner->dom->atomic_lock());
         atomic_execute(type, op, count, at, operand, operand + count * size, old);
     }
-    if (cntr *c = access == FI_REMOTE_READ ? from->owner->remote_read_cntr
-                                           : from->owner->remote_write_cntr)
+    if (cntr *c =
+            op == FI_ATOMIC_READ ? from->owner->remote_read_cntr : from->owner->remote_write_cntr)
         c->count();
+    from->owner->dom->accessed(m.rma.key, op == FI_ATOMIC_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE);
     if (form == atomic_form::write) {
         answer(from, m.ack, 0);
     } else if (from->tx) {
@@ -418,6 +411,17 @@ struct deferred_message {
 };
 
 } // namespace
+
+void answer(conn *to, uint64_t ack, int error)
+{
+    if (!to->tx)
+        return;
+    tx_op *op = to->eng->begin_own();
+    wire::builder b(op->header);
+    b.tag(ack);
+    b.data(static_cast<uint64_t>(error));
+    to->eng->send_own(to->tx, op, b.finish(to->tx_id, wire::acked), nullptr, 0);
+}
 
 struct deferred_messages {
     std::vector<deferred_message> list;
@@ -548,6 +552,10 @@ ssize_t post_atomic(fid_ep *f, atomic_form form, unsigned options, const atomic_
     auto *ep = static_cast<endpoint *>(f);
     if (!atomic_valid(c.type, c.op, form))
         return -FI_EOPNOTSUPP;
+    PROV_CHECK_ARG(EP_DATA,
+                   c.count <= limit::iov && c.compare_count <= limit::iov &&
+                       c.result_count <= limit::iov,
+                   "fi_atomic: more than %zu pieces of a buffer\n", limit::iov);
     size_t size = atomic_size(c.type);
     bool reads = c.op == FI_ATOMIC_READ;
     size_t n = reads ? elements(c.result, c.result_count) : elements(c.iov, c.count);
@@ -555,8 +563,7 @@ ssize_t post_atomic(fid_ep *f, atomic_form form, unsigned options, const atomic_
                    "fi_atomic: %zu elements; 1 to %zu can be given\n", n,
                    limit::atomic_bytes / size);
     PROV_CHECK_ARG(EP_DATA,
-                   c.result_count <= limit::iov &&
-                       (form == atomic_form::write || elements(c.result, c.result_count) == n) &&
+                   (form == atomic_form::write || elements(c.result, c.result_count) == n) &&
                        (form != atomic_form::compare || elements(c.compare, c.compare_count) == n),
                    "fi_atomic: the buffers differ in their number of elements\n");
     ucs::opt_guard g(ep->eng->lock);

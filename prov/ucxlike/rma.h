@@ -14,6 +14,8 @@ ucs_status_t rma_arrived(conn *from, const wire::message &m, void *data, size_t 
 ucs_status_t defer(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
                    const ucp_am_recv_param_t *param);
 void drop_deferred(conn *c);
+// The word that an operation of a peer waits for; error is 0 or a fabric errno.
+void answer(conn *to, uint64_t ack, int error);
 // A data message goes to its queue. In engine.cc.
 ucs_status_t dispatch(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
                       const ucp_am_recv_param_t *param);

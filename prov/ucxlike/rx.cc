@@ -59,8 +59,58 @@ rx_op *rx_queue::make(endpoint *ep, const recv_call &c)
 
 // ---- completion ----
 
-void rx_queue::finish(rx_op *r, size_t length, int error)
+// The message is in its place. Who wants to know of the delivery is told before the receive
+// completes: after that the application may progress no more.
+void rx_queue::finish(rx_op *r, int error)
 {
+    r->error = error;
+    if (UCS_LIKELY(!(r->m.flags & wire::has_ack)) || !r->from->tx || acknowledge(r))
+        report(r);
+}
+
+// True when the word is on its way or never will be; else its end reports the receive.
+bool rx_queue::acknowledge(rx_op *r)
+{
+    conn *from = r->from;
+    wire::builder b(r->ack);
+    b.tag(r->m.ack);
+    b.data(static_cast<uint64_t>(r->error));
+    ucp_request_param_t p;
+    p.op_attr_mask =
+        UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+    p.flags = UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER;
+    p.cb.send = on_acknowledged;
+    p.user_data = r;
+    ucs_status_ptr_t s = ucp_am_send_nbx(from->tx->ep, wire::am_control, r->ack,
+                                         b.finish(from->tx_id, wire::acked), nullptr, 0, &p);
+    if (!UCS_PTR_IS_PTR(s))
+        return true;
+    r->queue = this;
+    ++from->outstanding;
+    active_.push_back(r);
+    return false;
+}
+
+void rx_queue::on_acknowledged(void *request, ucs_status_t, void *arg)
+{
+    auto *r = static_cast<rx_op *>(arg);
+    ucp_request_free(request);
+    conn *from = r->from;
+    engine *e = from->eng;
+    if (rx_queue *q = r->queue) {
+        r->node.unlink();
+        q->report(r);
+    } else {
+        e->rx_ops.put(r);
+    }
+    if (--from->outstanding == 0)
+        from->drained();
+}
+
+void rx_queue::report(rx_op *r)
+{
+    size_t length = std::min(r->length, r->total);
+    int error = r->error;
     endpoint *ep = r->owner ? r->owner : r->from->owner;
     uint64_t flags = FI_RECV | (r->flags & FI_TAGGED ? FI_TAGGED : FI_MSG) |
                      (r->m.flags & wire::has_data ? FI_REMOTE_CQ_DATA : 0);
@@ -71,17 +121,17 @@ void rx_queue::finish(rx_op *r, size_t length, int error)
             eng_->rx_ops.put(multi);
         }
     }
-    if (UCS_UNLIKELY(r->m.flags & wire::has_ack) && r->from->tx) {
-        tx_op *op = eng_->begin_own();
-        wire::builder b(op->header);
-        b.tag(r->m.ack);
-        b.data(static_cast<uint64_t>(error));
-        eng_->send_own(r->from->tx, op, b.finish(r->from->tx_id, wire::acked), nullptr, 0);
-    }
     if (UCS_LIKELY(ep != nullptr)) {
         completion c = {r->context, flags,    length,       r->count ? r->iov[0].iov_base : nullptr,
                         r->m.data,  r->m.tag, r->from->addr};
-        if (UCS_LIKELY(!error)) {
+        if (UCS_UNLIKELY((ep->caps & FI_SOURCE_ERR) && c.source == FI_ADDR_NOTAVAIL && !error)) {
+            address stranger = r->from->source();
+            if (ep->rx_cq)
+                ep->rx_cq->write_error(c, FI_EADDRNOTAVAIL, FI_EADDRNOTAVAIL, 0, &stranger.sa,
+                                       stranger.length());
+            if (ep->recv_cntr)
+                ep->recv_cntr->count(); // the data has arrived
+        } else if (UCS_LIKELY(!error)) {
             if (ep->rx_cq &&
                 (!ep->rx_selective || (r->flags & FI_COMPLETION) || (flags & FI_MULTI_RECV)))
                 ep->rx_cq->write(c);
@@ -142,8 +192,7 @@ void rx_queue::on_fetched(void *request, ucs_status_t status, size_t, void *arg)
     engine *e = from->eng;
     if (rx_queue *q = r->queue) {
         r->node.unlink();
-        q->finish(r, std::min(r->length, r->total),
-                  r->length > r->total ? FI_ETRUNC : errno_of(status));
+        q->finish(r, r->length > r->total ? FI_ETRUNC : errno_of(status));
     } else {
         e->rx_ops.put(r);
     }
@@ -181,8 +230,7 @@ bool rx_queue::fetch(rx_op *r, void *descriptor)
         return false;
     r->node.unlink();
     --from->outstanding;
-    finish(r, std::min(r->length, r->total),
-           r->length > r->total ? FI_ETRUNC : errno_of(UCS_PTR_STATUS(s)));
+    finish(r, r->length > r->total ? FI_ETRUNC : errno_of(UCS_PTR_STATUS(s)));
     return true;
 }
 
@@ -197,10 +245,10 @@ ucs_status_t rx_queue::deliver(rx_op *r, conn *from, const wire::message &m, voi
     if (UCS_LIKELY(length <= r->total)) {
         if (length)
             scatter(r, data, length);
-        finish(r, length, 0);
+        finish(r, 0);
     } else {
         scatter(r, data, r->total);
-        finish(r, r->total, FI_ETRUNC);
+        finish(r, FI_ETRUNC);
     }
     return UCS_OK;
 }

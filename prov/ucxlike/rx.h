@@ -54,7 +54,10 @@ class rx_queue {
     ucs_status_t keep(msg_in *u, conn *from, const wire::message &m, void *data, size_t length,
                       const ucp_am_recv_param_t *param);
     void drop(msg_in *u);
-    void finish(rx_op *r, size_t length, int error);
+    void finish(rx_op *r, int error);
+    void report(rx_op *r);
+    bool acknowledge(rx_op *r);
+    static void on_acknowledged(void *request, ucs_status_t status, void *arg);
     bool fetch(rx_op *r, void *descriptor);
     static void on_fetched(void *request, ucs_status_t status, size_t length, void *arg);
     void fail(rx_op *r, int error);
@@ -62,7 +65,7 @@ class rx_queue {
     engine *eng_;
     int closed_ = 0;
     recv_list recvs_;
-    recv_list active_;
+    recv_list active_; // a message moves in, or its sender is being told of it
     msg_list msgs_;
     tag_matcher tagged_;
     std::unordered_map<void *, msg_in *> claimed_;

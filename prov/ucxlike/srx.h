@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A shared receive context: one queue of receives for several MSG endpoints of a domain.
+// A shared receive context: one queue of receives for several endpoints of a domain. They
+// are on the engine that MSG endpoints share.
 #pragma once
 
 #include "rx.h"

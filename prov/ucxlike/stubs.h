@@ -5,6 +5,7 @@
 // returns -FI_ENOSYS (0 where the result is unsigned or a pointer).
 #pragma once
 
+#include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 #include <type_traits>
 
@@ -29,5 +30,19 @@ struct no_op_t {
 };
 
 inline constexpr no_op_t no_op = {};
+
+// The calls on the fid of an object that can be closed and nothing else.
+constexpr fi_ops only_close(int (*close)(fid_t))
+{
+    return {
+        .size = sizeof(fi_ops),
+        .close = close,
+        .bind = no_op,
+        .control = no_op,
+        .ops_open = no_op,
+        .tostr = no_op,
+        .ops_set = no_op,
+    };
+}
 
 } // namespace ucxlike

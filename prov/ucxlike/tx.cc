@@ -3,6 +3,8 @@
 
 #include "cntr.h"
 #include "cq.h"
+#include "mc.h"
+#include "rdm.h"
 
 namespace ucxlike {
 
@@ -27,6 +29,18 @@ static void report(tx_op *op)
         counter->count_error();
 }
 
+// A receiver that has died is in the group no more: that does not fail the message.
+static void part_finished(tx_op *whole, endpoint *owner)
+{
+    if (!owner)
+        whole->owner = nullptr;
+    if (--whole->count)
+        return;
+    if (whole->owner)
+        report(whole);
+    whole->eng->tx_ops.put(whole);
+}
+
 void tx_finish(tx_op *op)
 {
     conn *to = op->to;
@@ -35,7 +49,9 @@ void tx_finish(tx_op *op)
         if (op->owner)
             --op->owner->inflight;
     }
-    if (op->owner)
+    if (UCS_UNLIKELY(op->options & tx_op::part))
+        part_finished(op->whole, op->owner);
+    else if (op->owner)
         report(op);
     op->eng->tx_ops.put(op);
     if (to && --to->outstanding == 0)
@@ -90,6 +106,11 @@ ssize_t tx_post(tx_op *op, unsigned am, size_t header_length, const void *buffer
         op->pending &= ~tx_op::wait_ucp;
         if (UCS_LIKELY(!op->pending)) {
             endpoint *ep = op->owner;
+            if (UCS_UNLIKELY(op->options & tx_op::part)) {
+                part_finished(op->whole, ep);
+                op->eng->tx_ops.put(op);
+                return 0;
+            }
             if (UCS_LIKELY(!(op->options & tx_op::silent) && ep->tx_cq))
                 ep->tx_cq->write({op->context, op->cq_flags, 0, nullptr, 0, 0, FI_ADDR_NOTAVAIL});
             cntr *counter = op->cq_flags & FI_WRITE ? ep->write_cntr : ep->send_cntr;
@@ -132,11 +153,125 @@ struct send_call {
     void *context;
 };
 
+struct payload {
+    const void *buffer;
+    size_t count;
+    bool is_iov;
+};
+
+// Where UCP finds the data: the caller's memory, or for an injected message the operation's.
+UCS_ALWAYS_INLINE payload take_data(tx_op *op, unsigned options, const send_call &c)
+{
+    if (UCS_UNLIKELY(c.iov)) {
+        size_t count = 0;
+        if (options & tx_inject) {
+            for (size_t i = 0; i < c.count; ++i) {
+                if (c.iov[i].iov_len)
+                    memcpy(op->inject + count, c.iov[i].iov_base, c.iov[i].iov_len);
+                count += c.iov[i].iov_len;
+            }
+            return {op->inject, count, false};
+        }
+        for (; count < c.count; ++count)
+            op->iov[count] = {c.iov[count].iov_base, c.iov[count].iov_len};
+        return {op->iov, count, true};
+    }
+    if (!(options & tx_inject))
+        return {c.buffer, c.length, false};
+    if (c.length)
+        memcpy(op->inject, c.buffer, c.length);
+    return {op->inject, c.length, false};
+}
+
+UCS_ALWAYS_INLINE void set_up(tx_op *op, endpoint *ep, unsigned options, const send_call &c)
+{
+    op->eng = ep->eng;
+    op->owner = ep;
+    op->context = c.context;
+    op->cq_flags = FI_SEND | (options & tx_tagged ? FI_TAGGED : FI_MSG);
+    op->options = options & tx_complete ? 0 : tx_op::silent;
+    op->pending = 0;
+    op->error = 0;
+    op->tag = c.tag;
+}
+
+// Writes the header, with the receiver's id of the group if it goes to one, and hands it to UCP.
+UCS_ALWAYS_INLINE ssize_t post(tx_op *op, conn *to, unsigned options, const send_call &c,
+                               const payload &p, uint32_t group_id)
+{
+    endpoint *ep = op->owner;
+    op->to = to;
+    wire::builder b(op->header);
+    if (options & tx_tagged)
+        b.tag(c.tag);
+    if (options & tx_data)
+        b.data(c.data);
+    if (UCS_UNLIKELY(options & tx_deliver)) {
+        op->ack_id = ep->eng->acks.add(op);
+        op->pending = tx_op::wait_ack;
+        b.ack(op->ack_id);
+    }
+    if (group_id)
+        b.group(group_id);
+    unsigned am_flags = 0;
+    if (UCS_UNLIKELY(to->tx_id == 0)) {
+        b.say_hello(ep->hello_for(to));
+        am_flags = UCP_AM_SEND_FLAG_REPLY;
+    }
+    size_t header_length = b.finish(to->tx_id, wire::none);
+    return tx_post(op, options & tx_tagged ? wire::am_tagged : wire::am_msg, header_length,
+                   p.buffer, p.count, p.is_iov, am_flags);
+}
+
+// To every receiver of a group, over the connection to it.
+UCS_NOINLINE ssize_t send_to_group(endpoint *ep, unsigned options, const send_call &c)
+{
+    group *g = ep->group_at(c.dest);
+    PROV_CHECK_ARG(EP_DATA, g, "FI_MULTICAST: dest_addr 0x%lx is not fi_mc_addr of a group\n",
+                   c.dest);
+    if (!g->can_send())
+        return -FI_EOPBADSTATE;
+    auto &receivers = g->receivers(); // changes in progress only
+    if (ep->inflight && ep->inflight + receivers.size() > ep->tx_limit)
+        return -FI_EAGAIN;
+    if (options & tx_inject)
+        for (auto &m : receivers)
+            if (m.who->tx_id == 0)
+                return ep->not_yet(m.who);
+    tx_op *whole = ep->eng->tx_ops.get();
+    if (!whole)
+        return -FI_EAGAIN;
+    set_up(whole, ep, options, c);
+    whole->to = nullptr;
+    whole->count = receivers.size() + 1;
+    payload p = take_data(whole, options, c);
+    for (auto &m : receivers) {
+        tx_op *op = m.who->tx ? ep->eng->tx_ops.get() : nullptr;
+        if (!op) {
+            if (m.who->tx)
+                whole->error = FI_ENOMEM;
+            part_finished(whole, ep);
+            continue;
+        }
+        set_up(op, ep, options, c);
+        op->options |= tx_op::part;
+        op->whole = whole;
+        if (post(op, m.who, options, c, p, m.id) < 0) {
+            whole->error = FI_ENOMEM;
+            part_finished(whole, ep);
+        }
+    }
+    part_finished(whole, ep);
+    return 0;
+}
+
 UCS_ALWAYS_INLINE ssize_t send(fid_ep *f, unsigned options, const send_call &c)
 {
     endpoint *ep = static_cast<endpoint *>(f);
     engine *e = ep->eng;
     ucs::opt_guard g(e->lock);
+    if (UCS_UNLIKELY(options & tx_group))
+        return send_to_group(ep, options, c);
     int error;
     conn *to = ep->route(c.dest, &error);
     if (UCS_UNLIKELY(!to))
@@ -150,58 +285,8 @@ UCS_ALWAYS_INLINE ssize_t send(fid_ep *f, unsigned options, const send_call &c)
     tx_op *op = e->tx_ops.get();
     if (UCS_UNLIKELY(!op))
         return -FI_EAGAIN;
-    op->eng = e;
-    op->owner = ep;
-    op->to = to;
-    op->context = c.context;
-    op->cq_flags = FI_SEND | (options & tx_tagged ? FI_TAGGED : FI_MSG);
-    op->options = options & tx_complete ? 0 : tx_op::silent;
-    op->pending = 0;
-    op->error = 0;
-    op->tag = c.tag;
-
-    wire::builder b(op->header);
-    if (options & tx_tagged)
-        b.tag(c.tag);
-    if (options & tx_data)
-        b.data(c.data);
-    if (UCS_UNLIKELY(options & tx_deliver)) {
-        op->ack_id = e->acks.add(op);
-        op->pending = tx_op::wait_ack;
-        b.ack(op->ack_id);
-    }
-    unsigned am_flags = 0;
-    if (UCS_UNLIKELY(to->tx_id == 0)) {
-        b.say_hello(ep->hello_for(to));
-        am_flags = UCP_AM_SEND_FLAG_REPLY;
-    }
-    size_t header_length = b.finish(to->tx_id, wire::none);
-
-    const void *buffer = c.buffer;
-    size_t count = c.length;
-    bool is_iov = false;
-    if (UCS_UNLIKELY(c.iov)) {
-        count = 0;
-        if (options & tx_inject) {
-            for (size_t i = 0; i < c.count; ++i) {
-                if (c.iov[i].iov_len)
-                    memcpy(op->inject + count, c.iov[i].iov_base, c.iov[i].iov_len);
-                count += c.iov[i].iov_len;
-            }
-            buffer = op->inject;
-        } else {
-            for (; count < c.count; ++count)
-                op->iov[count] = {c.iov[count].iov_base, c.iov[count].iov_len};
-            buffer = op->iov;
-            is_iov = true;
-        }
-    } else if (options & tx_inject) {
-        if (count)
-            memcpy(op->inject, buffer, count);
-        buffer = op->inject;
-    }
-    return tx_post(op, options & tx_tagged ? wire::am_tagged : wire::am_msg, header_length, buffer,
-                   count, is_iov, am_flags);
+    set_up(op, ep, options, c);
+    return post(op, to, options, c, take_data(op, options, c), 0);
 }
 
 // The calls with flags and an iovec.
@@ -235,6 +320,11 @@ UCS_ALWAYS_INLINE unsigned defaults(fid_ep *f)
     return static_cast<endpoint *>(f)->tx_defaults;
 }
 
+UCS_ALWAYS_INLINE unsigned inject_options(fid_ep *f)
+{
+    return tx_inject | (defaults(f) & tx_group);
+}
+
 #define CHECK_INJECT(len)                                                                          \
     PROV_CHECK_ARG(EP_DATA, (len) <= limit::inject, "fi_inject: len %zu is over %zu\n", (len),     \
                    limit::inject)
@@ -260,7 +350,7 @@ ssize_t msg_sendmsg(fid_ep *f, const fi_msg *m, uint64_t flags)
 ssize_t msg_inject(fid_ep *f, const void *buf, size_t len, fi_addr_t dest)
 {
     CHECK_INJECT(len);
-    return send(f, tx_inject, {buf, len, nullptr, 0, dest, 0, 0, nullptr});
+    return send(f, inject_options(f), {buf, len, nullptr, 0, dest, 0, 0, nullptr});
 }
 
 ssize_t msg_senddata(fid_ep *f, const void *buf, size_t len, void *, uint64_t data, fi_addr_t dest,
@@ -272,7 +362,7 @@ ssize_t msg_senddata(fid_ep *f, const void *buf, size_t len, void *, uint64_t da
 ssize_t msg_injectdata(fid_ep *f, const void *buf, size_t len, uint64_t data, fi_addr_t dest)
 {
     CHECK_INJECT(len);
-    return send(f, tx_inject | tx_data, {buf, len, nullptr, 0, dest, 0, data, nullptr});
+    return send(f, inject_options(f) | tx_data, {buf, len, nullptr, 0, dest, 0, data, nullptr});
 }
 
 ssize_t tagged_send(fid_ep *f, const void *buf, size_t len, void *, fi_addr_t dest, uint64_t tag,
@@ -298,7 +388,7 @@ ssize_t tagged_sendmsg(fid_ep *f, const fi_msg_tagged *m, uint64_t flags)
 ssize_t tagged_inject(fid_ep *f, const void *buf, size_t len, fi_addr_t dest, uint64_t tag)
 {
     CHECK_INJECT(len);
-    return send(f, tx_inject | tx_tagged, {buf, len, nullptr, 0, dest, tag, 0, nullptr});
+    return send(f, inject_options(f) | tx_tagged, {buf, len, nullptr, 0, dest, tag, 0, nullptr});
 }
 
 ssize_t tagged_senddata(fid_ep *f, const void *buf, size_t len, void *, uint64_t data,
@@ -312,7 +402,7 @@ ssize_t tagged_injectdata(fid_ep *f, const void *buf, size_t len, uint64_t data,
                           uint64_t tag)
 {
     CHECK_INJECT(len);
-    return send(f, tx_inject | tx_tagged | tx_data,
+    return send(f, inject_options(f) | tx_tagged | tx_data,
                 {buf, len, nullptr, 0, dest, tag, data, nullptr});
 }
 

@@ -20,17 +20,17 @@
 
 namespace ucxlike::wire {
 
-constexpr uint8_t version = 1;
+constexpr uint8_t version = 2;
 
 // UCP active-message ids.
 enum am : unsigned { am_msg = 0, am_tagged = 1, am_control = 2, am_rma = 3, am_last };
 
 enum flag : uint8_t {
     has_tag = 1 << 0,
-    has_data = 1 << 1, // remote CQ data
-    has_ack = 1 << 2,  // the receiver acknowledges the delivery with this word
-    has_rma = 1 << 3,  // three words: address, key, length
-    is_multicast = 1 << 4,
+    has_data = 1 << 1,  // remote CQ data
+    has_ack = 1 << 2,   // the receiver acknowledges the delivery with this word
+    has_rma = 1 << 3,   // three words: address, key, length
+    has_group = 1 << 4, // sent to a multicast group: its id at the receiver
 };
 
 enum kind : uint16_t {
@@ -41,7 +41,6 @@ enum kind : uint16_t {
     connect,  // payload = user's data; hello: name and id of the caller
     accept,   // payload = user's data; word = the id to use
     reject,   // payload = user's data
-    confirm,  // the accept arrived
     shutdown, // nothing follows
     // am_rma
     write,
@@ -76,7 +75,26 @@ struct rma {
     uint64_t length;
 };
 
-constexpr size_t max_header = sizeof(header) + 3 * sizeof(uint64_t) + sizeof(rma) + sizeof(hello);
+// An announcement of a member of a multicast group, the only thing that is sent by IP multicast.
+//
+//   0       4      5       6         8
+//   +-------+------+-------+---------+-----
+//   | magic | kind | roles | members | hello; its id is the group's, at the member
+//   +-------+------+-------+---------+-----
+struct notice {
+    static constexpr uint32_t right_magic = 0x676d7875; // "uxmg"
+    enum : uint8_t { here = 1, leaves = 2 };
+    enum : uint8_t { sends = 1, receives = 2 };
+    uint32_t magic;
+    uint8_t kind;
+    uint8_t roles;
+    uint16_t members; // that the sender knows of, with itself
+    hello who;
+};
+static_assert(sizeof(notice) == 40);
+
+constexpr size_t ack_size = sizeof(header) + 2 * sizeof(uint64_t);
+constexpr size_t max_header = sizeof(header) + 4 * sizeof(uint64_t) + sizeof(rma) + sizeof(hello);
 
 struct message {
     uint32_t id = 0;
@@ -85,6 +103,7 @@ struct message {
     uint64_t tag = 0;
     uint64_t data = 0;
     uint64_t ack = 0;
+    uint64_t group = 0;
     struct rma rma = {};
     const uint8_t *hello = nullptr; // unaligned
 };
@@ -127,6 +146,7 @@ class builder {
     void tag(uint64_t v) { word(has_tag, v); }
     void data(uint64_t v) { word(has_data, v); }
     void ack(uint64_t v) { word(has_ack, v); }
+    void group(uint64_t v) { word(has_group, v); }
     void rma(const wire::rma &r)
     {
         flags_ |= has_rma;
@@ -139,7 +159,6 @@ class builder {
         memcpy(at_, &h, sizeof(h));
         at_ += sizeof(h);
     }
-    void flag(uint8_t f) { flags_ |= f; }
     size_t finish(uint32_t id, uint16_t kind)
     {
         header h = {id, flags_, hello_, kind};
@@ -161,6 +180,15 @@ class builder {
     uint8_t hello_ = 0;
 };
 
+// How many single words the flags announce. (A builtin would be a call on the oldest x86-64.)
+constexpr size_t words_of(uint8_t flags)
+{
+    return (flags & 1u) + (flags >> 1 & 1u) + (flags >> 2 & 1u) + (flags >> 4 & 1u);
+}
+static_assert(words_of(has_tag) + words_of(has_data) + words_of(has_ack) + words_of(has_group) ==
+                  words_of(0xff) &&
+              words_of(has_rma) == 0);
+
 // False when the bytes are not a message of ours.
 inline bool parse(const void *bytes, size_t length, message &m)
 {
@@ -171,7 +199,9 @@ inline bool parse(const void *bytes, size_t length, message &m)
     m.id = h.id;
     m.flags = h.flags;
     m.kind = h.kind;
-    size_t want = sizeof(h) + sizeof(uint64_t) * __builtin_popcount(h.flags & 7) +
+    if (h.flags & ~(has_tag | has_data | has_ack | has_rma | has_group))
+        return false;
+    size_t want = sizeof(h) + sizeof(uint64_t) * words_of(h.flags) +
                   (h.flags & has_rma ? sizeof(rma) : 0) + h.hello_length;
     if (length != want)
         return false;
@@ -186,6 +216,8 @@ inline bool parse(const void *bytes, size_t length, message &m)
         take(&m.data, 8);
     if (h.flags & has_ack)
         take(&m.ack, 8);
+    if (h.flags & has_group)
+        take(&m.group, 8);
     if (h.flags & has_rma)
         take(&m.rma, sizeof(m.rma));
     if (h.hello_length) {
@@ -194,6 +226,17 @@ inline bool parse(const void *bytes, size_t length, message &m)
         m.hello = at;
     }
     return true;
+}
+
+inline bool parse(const void *bytes, size_t length, notice &n)
+{
+    if (length != sizeof(n))
+        return false;
+    memcpy(&n, bytes, sizeof(n));
+    return n.magic == notice::right_magic && (n.kind == notice::here || n.kind == notice::leaves) &&
+           n.roles && !(n.roles & ~(notice::sends | notice::receives)) &&
+           n.who.version == version && (n.who.family == 4 || n.who.family == 6) && n.who.port &&
+           n.who.id;
 }
 
 } // namespace ucxlike::wire
