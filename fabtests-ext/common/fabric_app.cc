@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fabtests-ext/common/fabric_app.h"
 
+#include "prov/ucxlike/retired.h"
+
 #include <arpa/inet.h>
 #include <csignal>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,7 +43,13 @@ void partner::hear(void *data, size_t length)
     }
 }
 
-static void use_build_tree()
+bool partner::told() const
+{
+    pollfd p = {.fd = fd_, .events = POLLIN, .revents = 0};
+    return poll(&p, 1, 0) > 0;
+}
+
+void use_build_tree()
 {
     if (const char *build = getenv("top_builddir"))
         setenv("FI_PROVIDER_PATH", (std::string(build) + "/.libs").c_str(), 0);
@@ -84,6 +94,42 @@ std::string run_pair(const role &server, const role &client, int seconds)
     return result;
 }
 
+std::string run_crew(int count, const crew_role &each, int seconds)
+{
+    size_t size = crew::points * sizeof(std::atomic<int>);
+    void *shared = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return "mmap";
+    auto *arrived = new (shared) std::atomic<int>[crew::points]();
+    std::vector<pid_t> pids;
+    fflush(nullptr);
+    for (int i = 0; i < count; ++i) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            use_build_tree();
+            alarm(static_cast<unsigned>(seconds));
+            crew c(arrived);
+            each(i, c);
+            fflush(nullptr);
+            _exit(0);
+        }
+        pids.push_back(pid);
+    }
+    std::string result;
+    for (int i = 0; i < count; ++i) {
+        int status = 0;
+        waitpid(pids[static_cast<size_t>(i)], &status, 0);
+        if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+            result += "member " + std::to_string(i) + " ended by signal " +
+                      std::to_string(WTERMSIG(status)) + "; ";
+        else if (WIFEXITED(status) && WEXITSTATUS(status))
+            result += "member " + std::to_string(i) + " failed; ";
+    }
+    munmap(shared, size);
+    return result;
+}
+
 fabric_side::fabric_side(const options &o) : opt(o)
 {
     hints_ = fi_allocinfo();
@@ -92,16 +138,19 @@ fabric_side::fabric_side(const options &o) : opt(o)
     hints_->mode = FI_CONTEXT | FI_CONTEXT2;
     hints_->ep_attr->type = o.type;
     hints_->domain_attr->threading = o.threading;
-    hints_->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    hints_->domain_attr->mr_mode = o.mr_mode;
+    hints_->domain_attr->control_progress = o.progress;
+    hints_->domain_attr->data_progress = o.progress;
     hints_->tx_attr->op_flags = o.tx_op_flags;
     hints_->rx_attr->op_flags = o.rx_op_flags;
     hints_->fabric_attr->prov_name = strdup(o.provider);
     bool named = !o.node.empty() && strcmp(o.provider, "shm") != 0;
-    REQUIRE_EQ(fi_getinfo(FI_VERSION(1, 17), named ? o.node.c_str() : nullptr, nullptr,
-                          named ? FI_SOURCE : 0, hints_, &info),
+    REQUIRE_EQ(fi_getinfo(FI_VERSION(1, 17), named ? o.node.c_str() : nullptr,
+                          o.service.empty() ? nullptr : o.service.c_str(), named ? FI_SOURCE : 0,
+                          hints_, &info),
                0);
     REQUIRE_EQ(fi_fabric(info->fabric_attr, &fabric, nullptr), 0);
-    if (o.type == FI_EP_MSG) {
+    if (o.type == FI_EP_MSG || o.with_eq) {
         fi_eq_attr a = {};
         a.wait_obj = o.eq_wait;
         REQUIRE_EQ(fi_eq_open(fabric, &a, &eq, nullptr), 0);
@@ -123,6 +172,9 @@ fabric_side::fabric_side(const options &o) : opt(o)
 fabric_side::~fabric_side()
 {
     close_active();
+    hide();
+    for (fid_cntr *c : cntrs_)
+        REQUIRE_EQ(fi_close(&c->fid), 0);
     fid *rest[] = {pep ? &pep->fid : nullptr,
                    av ? &av->fid : nullptr,
                    &txcq->fid,
@@ -152,7 +204,44 @@ void fabric_side::bind_and_enable()
         REQUIRE_EQ(fi_ep_bind(ep, &eq->fid, 0), 0);
     if (av)
         REQUIRE_EQ(fi_ep_bind(ep, &av->fid, 0), 0);
+    if (opt.before_enable)
+        opt.before_enable(*this);
     REQUIRE_EQ(fi_enable(ep), 0);
+}
+
+remote fabric_side::expose(void *buffer, size_t length, uint64_t access, uint64_t requested_key)
+{
+    fid_mr *mr = nullptr;
+    REQUIRE_EQ(fi_mr_reg(domain, buffer, length, access, 0, requested_key, 0, &mr, nullptr), 0);
+    mrs_.push_back(mr);
+    bool addresses = info->domain_attr->mr_mode & (FI_MR_VIRT_ADDR | ucxlike::retired::mr_basic);
+    return {addresses ? reinterpret_cast<uintptr_t>(buffer) : 0, fi_mr_key(mr)};
+}
+
+void fabric_side::hide()
+{
+    for (fid_mr *m : mrs_)
+        REQUIRE_EQ(fi_close(&m->fid), 0);
+    mrs_.clear();
+}
+
+fid_cntr *fabric_side::counter(fi_wait_obj wait)
+{
+    fi_cntr_attr a = {};
+    a.wait_obj = wait;
+    fid_cntr *c = nullptr;
+    REQUIRE_EQ(fi_cntr_open(domain, &a, &c, nullptr), 0);
+    cntrs_.push_back(c);
+    return c;
+}
+
+uint64_t fabric_side::serve_until_told(partner &p)
+{
+    while (!p.told()) {
+        fi_cq_read(txcq, nullptr, 0);
+        fi_cq_read(rxcq, nullptr, 0);
+    }
+    return p.hear();
 }
 
 void fabric_side::open_active(fi_info *i)

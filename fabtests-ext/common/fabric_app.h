@@ -5,6 +5,7 @@
 #pragma once
 
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -13,6 +14,7 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -62,15 +64,37 @@ class partner {
         tell(1);
         hear();
     }
+    // Something was told and not heard yet.
+    bool told() const;
 
   private:
     int fd_;
 };
 
+// The provider of the build tree, unless the environment names another.
+void use_build_tree();
+
 // Runs both roles in processes of their own, from a parent that has not touched libfabric. The
 // result is empty or says what went wrong.
 using role = std::function<void(partner &)>;
 std::string run_pair(const role &server, const role &client, int seconds = 60);
+
+// The same for any number of processes, which meet at numbered points.
+class crew {
+  public:
+    static constexpr int points = 16;
+    explicit crew(std::atomic<int> *arrived) : arrived_(arrived) {}
+    int arrive(int point) { return ++arrived_[point]; }
+    int arrived(int point) const { return arrived_[point]; }
+
+  private:
+    std::atomic<int> *arrived_; // shared by the processes
+};
+using crew_role = std::function<void(int index, crew &)>;
+// Members that kill themselves with SIGKILL have not failed.
+std::string run_crew(int count, const crew_role &each, int seconds = 60);
+
+class fabric_side;
 struct options {
     const char *provider = "ucxlike";
     fi_ep_type type = FI_EP_RDM;
@@ -79,12 +103,23 @@ struct options {
     fi_wait_obj eq_wait = FI_WAIT_UNSPEC;
     fi_cq_format format = FI_CQ_FORMAT_TAGGED;
     fi_threading threading = FI_THREAD_SAFE;
+    fi_progress progress = FI_PROGRESS_UNSPEC;
+    int mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    bool with_eq = false; // for RDM too
+    std::function<void(fabric_side &)> before_enable = {};
     uint64_t tx_op_flags = 0;
     uint64_t rx_op_flags = 0;
     uint64_t tx_bind = FI_TRANSMIT;
     uint64_t rx_bind = FI_RECV;
     size_t cq_size = 0;
     std::string node = "127.0.0.1";
+    std::string service; // the port; empty: any
+};
+
+// Memory that the peer may touch, as it names it.
+struct remote {
+    uint64_t address;
+    uint64_t key;
 };
 
 class fabric_side {
@@ -115,6 +150,17 @@ class fabric_side {
                    int milliseconds = 10000);
     void expect_event(uint32_t type);
     bool no_event(int milliseconds);
+    // Gives the peer access to memory; ends with the object.
+    remote expose(void *buffer, size_t length, uint64_t access, uint64_t requested_key = 1);
+    void hide(); // takes it away again
+    fid_cntr *counter(fi_wait_obj wait = FI_WAIT_UNSPEC);
+    void progress()
+    {
+        fi_cq_read(txcq, nullptr, 0);
+        fi_cq_read(rxcq, nullptr, 0);
+    }
+    // Progresses until the other role says something, and hears it.
+    uint64_t serve_until_told(partner &p);
     // Repeats a call while it says -FI_EAGAIN, reading nothing away.
     template <class F>
     void retry(F &&f)
@@ -144,6 +190,8 @@ class fabric_side {
 
   private:
     fi_info *hints_ = nullptr;
+    std::vector<fid_mr *> mrs_;
+    std::vector<fid_cntr *> cntrs_;
 };
 
 std::vector<char> pattern(size_t length, unsigned seed);

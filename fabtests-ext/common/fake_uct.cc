@@ -43,12 +43,16 @@ void endpoint::release()
     budget_ = -1;
     std::deque<uct_pending_req_t *> waiting;
     waiting.swap(pending_);
-    while (!waiting.empty()) {
-        uct_pending_req_t *req = waiting.front();
-        waiting.pop_front();
-        if (req->func(req) != UCS_OK)
-            pending_.push_back(req);
-    }
+    for (uct_pending_req_t *req : waiting)
+        run(req);
+}
+
+// What the lane behind has no room for either waits there, for its progress to run it.
+void endpoint::run(uct_pending_req_t *req)
+{
+    while (req->func(req) != UCS_OK)
+        if (pending_add(this, req, 0) == UCS_OK)
+            return;
 }
 
 void endpoint::complete(size_t index, ucs_status_t status)

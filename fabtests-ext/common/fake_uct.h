@@ -52,6 +52,7 @@ class endpoint : public uct_ep {
     static endpoint *of(uct_ep_h ep) { return static_cast<endpoint *>(ep); }
     // UCS_OK: the send may go on.
     ucs_status_t admit();
+    void run(uct_pending_req_t *req);
     ucs_status_t zcopy_result(ucs_status_t status, uct_completion_t *comp);
 
     static ucs_status_t am_short(uct_ep_h, uint8_t, uint64_t, const void *, unsigned);

@@ -5,11 +5,14 @@
 // lost completion is a failed test and not a hanging one.
 #pragma once
 
+#include "fabtests-ext/common/transports.h"
+
 #include <gtest/gtest.h>
 #include <ucp/api/ucp.h>
 
 #include <arpa/inet.h>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <initializer_list>
@@ -24,6 +27,7 @@ struct options {
     uint64_t features = UCP_FEATURE_TAG | UCP_FEATURE_AM;
     ucs_thread_mode_t thread_mode = UCS_THREAD_MODE_SINGLE;
     uint64_t client_id = 0;
+    size_t am_alignment = 0; // 0: none given
     std::vector<std::pair<std::string, std::string>> config;
 };
 
@@ -98,6 +102,10 @@ class entity {
         params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_CLIENT_ID;
         params.thread_mode = o.thread_mode;
         params.client_id = o.client_id;
+        if (o.am_alignment) {
+            params.field_mask |= UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT;
+            params.am_alignment = o.am_alignment;
+        }
         ucp_worker_h w = nullptr;
         EXPECT_EQ(UCS_OK, ucp_worker_create(context, &params, &w));
         return w;
@@ -216,11 +224,15 @@ inline void ping(entity &from, ucp_ep_h ep, entity &to, size_t length = 8, ucp_t
     ASSERT_EQ(out, in);
 }
 
-inline sockaddr_in loopback(uint16_t port)
+// Where servers listen: the loopback interface, or UCXLIKE_TEST_ADDRESS of this host.
+inline sockaddr_in host_address(uint16_t port)
 {
     sockaddr_in a = {};
     a.sin_family = AF_INET;
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (const char *other = getenv("UCXLIKE_TEST_ADDRESS")) {
+        EXPECT_EQ(1, inet_pton(AF_INET, other, &a.sin_addr)) << other;
+    }
     a.sin_port = htons(port);
     return a;
 }
@@ -228,9 +240,9 @@ inline sockaddr_in loopback(uint16_t port)
 // A listener and what it received.
 class server {
   public:
-    explicit server(entity &e, bool accept_style = false) : entity_(e)
+    explicit server(entity &e, bool accept_style = false, sockaddr_in a = host_address(0))
+        : entity_(e)
     {
-        sockaddr_in a = loopback(0);
         ucp_listener_params_t params = {};
         params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR;
         params.sockaddr.addr = reinterpret_cast<sockaddr *>(&a);
@@ -288,11 +300,10 @@ class server {
     entity &entity_;
 };
 
-inline ucs_status_t connect(entity &client, uint16_t port, ucp_ep_h *ep, errors *seen,
+inline ucs_status_t connect(entity &client, sockaddr_in a, ucp_ep_h *ep, errors *seen,
                             ucp_err_handling_mode_t mode = UCP_ERR_HANDLING_MODE_PEER,
                             unsigned more_flags = 0)
 {
-    sockaddr_in a = loopback(port);
     ucp_ep_params_t params = {};
     params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
                         UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -306,6 +317,13 @@ inline ucs_status_t connect(entity &client, uint16_t port, ucp_ep_h *ep, errors 
         params.field_mask &= ~uint64_t(UCP_EP_PARAM_FIELD_ERR_HANDLER);
     }
     return ucp_ep_create(client.worker, &params, ep);
+}
+
+inline ucs_status_t connect(entity &client, uint16_t port, ucp_ep_h *ep, errors *seen,
+                            ucp_err_handling_mode_t mode = UCP_ERR_HANDLING_MODE_PEER,
+                            unsigned more_flags = 0)
+{
+    return connect(client, host_address(port), ep, seen, mode, more_flags);
 }
 
 // Connected client and server endpoints.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <thread>
 
 namespace ucp_test {
 
@@ -101,17 +102,10 @@ class pair : public testing::TestWithParam<const char *> {
     std::unique_ptr<entity> a_, b_;
 };
 
-#define UCP_TEST_OVER_ALL(suite)                                                                   \
-    INSTANTIATE_TEST_SUITE_P(over, suite, testing::Values("self", "shm", "tcp", "shm,tcp"),        \
-                             [](const testing::TestParamInfo<const char *> &info) {                \
-                                 std::string name = info.param;                                    \
-                                 std::replace(name.begin(), name.end(), ',', '_');                 \
-                                 return name;                                                      \
-                             })
-
 // A generic datatype over contiguous bytes that counts its calls.
 struct generic_type {
     int starts = 0, finishes = 0;
+    int foreign_calls = 0; // from another thread than the one that made it
     ucs_status_t unpack_status = UCS_OK;
     size_t pack_limit = SIZE_MAX; // of the whole message
     ucp_datatype_t dt = 0;
@@ -138,13 +132,18 @@ struct generic_type {
     static void *start_unpack(void *ctx, void *buffer, size_t count)
     {
         auto *type = static_cast<generic_type *>(ctx);
+        type->note_thread();
         ++type->starts;
         return new state{type, static_cast<char *>(buffer), count};
     }
+    void note_thread() { foreign_calls += std::this_thread::get_id() != maker; }
+    const std::thread::id maker = std::this_thread::get_id();
+
     static size_t packed_size(void *s) { return static_cast<state *>(s)->length; }
     static size_t pack(void *s, size_t offset, void *dest, size_t max)
     {
         auto *st = static_cast<state *>(s);
+        st->type->note_thread();
         size_t end = std::min(st->length, st->type->pack_limit);
         size_t n = std::min(max, end > offset ? end - offset : 0);
         memcpy(dest, st->buffer + offset, n);
@@ -153,6 +152,7 @@ struct generic_type {
     static ucs_status_t unpack(void *s, size_t offset, const void *src, size_t length)
     {
         auto *st = static_cast<state *>(s);
+        st->type->note_thread();
         if (st->type->unpack_status != UCS_OK)
             return st->type->unpack_status;
         memcpy(st->buffer + offset, src, length);
@@ -161,6 +161,7 @@ struct generic_type {
     static void finish(void *s)
     {
         auto *st = static_cast<state *>(s);
+        st->type->note_thread();
         ++st->type->finishes;
         delete st;
     }

@@ -6,9 +6,12 @@
 
 #include <arpa/inet.h>
 #include <csignal>
+#include <dirent.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 using namespace app;
 
@@ -193,7 +196,10 @@ TEST_P(prov_cm_test, delivers_what_was_sent_before_shutdown)
         });
 }
 
-// kill -9 of either side while messages fly: one FI_SHUTDOWN at the other within two seconds.
+// What fi_ucxlike(7) promises: who loses its peer hears of it within this time.
+constexpr std::chrono::seconds death_is_noticed(2);
+
+// kill -9 of either side while messages fly: one FI_SHUTDOWN at the other.
 void traffic(fabric_side &s, std::function<bool()> more)
 {
     std::vector<char> out(100000), in(100000);
@@ -218,8 +224,9 @@ void traffic(fabric_side &s, std::function<bool()> more)
 void survive(fabric_side &s, partner &p)
 {
     p.tell(1);
-    auto start = std::chrono::steady_clock::now();
     bool over = false;
+    bool dead = false;
+    std::chrono::steady_clock::time_point end;
     int events = 0;
     traffic(s, [&] {
         alignas(fi_eq_cm_entry) char buffer[2048];
@@ -230,7 +237,12 @@ void survive(fabric_side &s, partner &p)
             ++events;
             over = true;
         }
-        REQUIRE(std::chrono::steady_clock::now() < start + std::chrono::seconds(5));
+        // The peer's end of the partners' socket closes when it dies.
+        if (!dead && p.told()) {
+            dead = true;
+            end = std::chrono::steady_clock::now() + death_is_noticed;
+        }
+        REQUIRE(!dead || over || std::chrono::steady_clock::now() < end);
         return !over;
     });
     REQUIRE_EQ(events, 1);
@@ -308,6 +320,266 @@ TEST_P(prov_cm_test, an_address_may_be_chosen_before_listening)
             fabric_side s(msg());
             s.dial(p);
         });
+}
+
+// A passive endpoint keeps so many requests that nobody has answered; the next one is refused.
+TEST_P(prov_cm_test, refuses_requests_over_the_backlog)
+{
+    constexpr int backlog = 2;
+    run(
+        [](partner &p) {
+            fabric_side s(msg());
+            REQUIRE_EQ(fi_passive_ep(s.fabric, s.info, &s.pep, nullptr), 0);
+            REQUIRE_EQ(fi_pep_bind(s.pep, &s.eq->fid, 0), 0);
+            int value = 0;
+            REQUIRE_EQ(fi_control(&s.pep->fid, FI_BACKLOG, &value), -FI_EINVAL);
+            REQUIRE_EQ(fi_control(&s.pep->fid, FI_BACKLOG, nullptr), -FI_EINVAL);
+            REQUIRE_EQ(fi_control(&s.pep->fid, FI_GETWAIT, &value), -FI_ENOSYS);
+            value = backlog;
+            REQUIRE_EQ(fi_control(&s.pep->fid, FI_BACKLOG, &value), 0);
+            REQUIRE_EQ(fi_listen(s.pep), 0);
+            sockaddr_in name = {};
+            size_t length = sizeof(name);
+            REQUIRE_EQ(fi_getname(&s.pep->fid, &name, &length), 0);
+            p.tell(&name, sizeof(name));
+            fi_info *first = s.await_request(), *second = s.await_request();
+            p.tell(1); // two wait
+            while (!p.told())
+                REQUIRE(s.no_event(1)); // the third one's request never comes
+            p.hear();
+            REQUIRE_EQ(fi_reject(s.pep, first->handle, nullptr, 0), 0);
+            p.tell(1); // there is room again
+            fi_info *fourth = s.await_request();
+            REQUIRE_EQ(fi_reject(s.pep, second->handle, nullptr, 0), 0);
+            REQUIRE_EQ(fi_reject(s.pep, fourth->handle, nullptr, 0), 0);
+            for (fi_info *i : {first, second, fourth})
+                fi_freeinfo(i);
+            while (!p.told())
+                s.no_event(1);
+            p.barrier();
+        },
+        [](partner &p) {
+            fabric_side s(msg());
+            sockaddr_in name;
+            p.hear(&name, sizeof(name));
+            std::vector<fid_ep *> eps;
+            auto dial = [&] {
+                s.open_active(s.info);
+                REQUIRE_EQ(fi_connect(s.ep, &name, nullptr, 0), 0);
+                eps.push_back(s.ep);
+                s.ep = nullptr;
+                return eps.back();
+            };
+            auto refused = [&](fid_ep *which) {
+                fi_eq_cm_entry entry = {};
+                fi_eq_err_entry error = {};
+                REQUIRE_EQ(s.event(&entry, nullptr, &error), 0);
+                REQUIRE_EQ(error.err, FI_ECONNREFUSED);
+                REQUIRE(!which || error.fid == &which->fid);
+            };
+            auto progress_until_told = [&] {
+                while (!p.told())
+                    REQUIRE(s.no_event(1));
+                p.hear();
+            };
+            for (int i = 0; i < backlog; ++i)
+                dial();
+            progress_until_told();
+            refused(dial());
+            p.tell(1);
+            while (!p.told()) { // the first one is rejected now
+                uint32_t type;
+                char buffer[2048];
+                fi_eq_read(s.eq, &type, buffer, sizeof(buffer), FI_PEEK);
+            }
+            p.hear();
+            refused(nullptr);
+            dial();
+            refused(nullptr);
+            refused(nullptr);
+            for (fid_ep *ep : eps)
+                REQUIRE_EQ(fi_close(&ep->fid), 0);
+            p.tell(1);
+            p.barrier();
+        });
+}
+
+// Too small a buffer gets what fits and the length that is needed.
+TEST_P(prov_cm_test, tells_names_and_how_long_they_are)
+{
+    auto check = [](fabric_side &s) {
+        auto truncated = [](auto call) {
+            char all[64] = {}, some[64] = {};
+            size_t length = sizeof(all);
+            REQUIRE_EQ(call(all, &length), 0);
+            REQUIRE_EQ(length, sizeof(sockaddr_in));
+            length = 6;
+            REQUIRE_EQ(call(some, &length), -FI_ETOOSMALL);
+            REQUIRE_EQ(length, sizeof(sockaddr_in));
+            REQUIRE(memcmp(all, some, 6) == 0 && some[6] == 0);
+            REQUIRE_EQ(call(nullptr, nullptr), -FI_EINVAL);
+        };
+        truncated([&](void *to, size_t *n) { return fi_getname(&s.ep->fid, to, n); });
+        truncated([&](void *to, size_t *n) { return fi_getpeer(s.ep, to, n); });
+        size_t value = 0, length = 2;
+        REQUIRE_EQ(fi_getopt(&s.ep->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &value, &length),
+                   -FI_ETOOSMALL);
+        REQUIRE_EQ(length, sizeof(size_t));
+        REQUIRE_EQ(fi_getopt(&s.ep->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &value, &length), 0);
+        REQUIRE_EQ(value, 1024u);
+        sockaddr_in any = {};
+        any.sin_family = AF_INET;
+        REQUIRE_EQ(fi_setname(&s.ep->fid, &any, sizeof(any)), -FI_EOPBADSTATE); // in use
+    };
+    run(
+        [&](partner &p) {
+            fabric_side s(msg());
+            s.serve(p);
+            check(s);
+            uint32_t type;
+            char small[4];
+            p.tell(1);
+            ssize_t n; // FI_SHUTDOWN does not fit
+            while ((n = fi_eq_sread(s.eq, &type, small, sizeof(small), 1000, 0)) == -FI_EAGAIN) {
+            }
+            REQUIRE_EQ(n, -FI_ETOOSMALL);
+            s.expect_event(FI_SHUTDOWN); // and is not lost
+        },
+        [&](partner &p) {
+            fabric_side s(msg());
+            REQUIRE_EQ(fi_endpoint(s.domain, s.info, &s.ep, nullptr), 0);
+            sockaddr_in name = {};
+            size_t length = sizeof(name);
+            REQUIRE_EQ(fi_getpeer(s.ep, &name, &length), -FI_ENOTCONN);
+            REQUIRE_EQ(fi_setname(&s.ep->fid, &length, 1), -FI_EINVAL);
+            s.close_active();
+            s.dial(p);
+            check(s);
+            p.hear();
+        });
+}
+
+size_t open_files()
+{
+    size_t count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && readdir(dir))
+        ++count;
+    closedir(dir);
+    return count;
+}
+
+// What the process has after fifty rounds is what it needs. The last connections may still be
+// going.
+template <class F>
+void thousand_times(fabric_side &s, F &&once)
+{
+    size_t before = 0;
+    for (int i = 0; i < 1000; ++i) {
+        once();
+        if (i == 50)
+            before = open_files();
+    }
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (open_files() > before + 2 && std::chrono::steady_clock::now() < end) {
+        fi_eq_cm_entry none;
+        uint32_t event;
+        REQUIRE_EQ(fi_eq_sread(s.eq, &event, &none, sizeof(none), 10, 0), -FI_EAGAIN);
+    }
+    REQUIRE(open_files() <= before + 2);
+}
+
+TEST_P(prov_cm_test, thousand_accepted_and_rejected_leave_no_descriptor)
+{
+    auto server = [&](partner &p) {
+        fabric_side s(msg());
+        s.listen(p);
+        thousand_times(s, [&] {
+            fi_info *request = s.await_request();
+            s.open_active(request);
+            fi_freeinfo(request);
+            REQUIRE_EQ(fi_accept(s.ep, nullptr, 0), 0);
+            s.expect_event(FI_CONNECTED);
+            s.expect_event(FI_SHUTDOWN);
+            s.close_active();
+            p.barrier();
+        });
+        thousand_times(s, [&] {
+            fi_info *request = s.await_request();
+            REQUIRE_EQ(fi_reject(s.pep, request->handle, nullptr, 0), 0);
+            fi_freeinfo(request);
+        });
+    };
+    auto client = [&](partner &p) {
+        fabric_side s(msg());
+        sockaddr_in name;
+        p.hear(&name, sizeof(name));
+        thousand_times(s, [&] {
+            s.open_active(s.info);
+            REQUIRE_EQ(fi_connect(s.ep, &name, nullptr, 0), 0);
+            s.expect_event(FI_CONNECTED);
+            REQUIRE_EQ(fi_shutdown(s.ep, 0), 0);
+            s.expect_event(FI_SHUTDOWN);
+            s.close_active();
+            p.barrier();
+        });
+        thousand_times(s, [&] {
+            s.open_active(s.info);
+            REQUIRE_EQ(fi_connect(s.ep, &name, nullptr, 0), 0);
+            fi_eq_cm_entry entry = {};
+            fi_eq_err_entry error = {};
+            std::string bytes;
+            REQUIRE_EQ(s.event(&entry, &bytes, &error), 0);
+            REQUIRE_EQ(error.err, FI_ECONNREFUSED);
+            s.close_active();
+        });
+    };
+    run(server, client);
+}
+
+TEST_P(prov_cm_test, idle_connection_takes_one_descriptor)
+{
+    constexpr size_t count = 50;
+    auto close_all = [](std::vector<fid_ep *> &eps) {
+        for (fid_ep *ep : eps)
+            REQUIRE_EQ(fi_close(&ep->fid), 0);
+    };
+    auto server = [&](partner &p) {
+        fabric_side s(msg());
+        s.listen(p);
+        std::vector<fid_ep *> eps;
+        size_t before = 0;
+        for (size_t i = 0; i <= count; ++i) {
+            fi_info *request = s.await_request();
+            s.open_active(request);
+            fi_freeinfo(request);
+            REQUIRE_EQ(fi_accept(s.ep, nullptr, 0), 0);
+            s.expect_event(FI_CONNECTED);
+            eps.push_back(std::exchange(s.ep, nullptr));
+            p.barrier();
+            if (i == 0)
+                before = open_files(); // with queues and lanes
+        }
+        REQUIRE(open_files() <= before + count);
+        p.barrier();
+        close_all(eps);
+    };
+    auto client = [&](partner &p) {
+        fabric_side s(msg());
+        sockaddr_in name;
+        p.hear(&name, sizeof(name));
+        std::vector<fid_ep *> eps;
+        for (size_t i = 0; i <= count; ++i) {
+            s.open_active(s.info);
+            REQUIRE_EQ(fi_connect(s.ep, &name, nullptr, 0), 0);
+            s.expect_event(FI_CONNECTED);
+            eps.push_back(std::exchange(s.ep, nullptr));
+            p.barrier();
+        }
+        p.barrier();
+        close_all(eps);
+    };
+    run(server, client);
 }
 
 INSTANTIATE_TEST_SUITE_P(, prov_cm_test, testing::Values("shm,tcp", "tcp"), [](const auto &i) {

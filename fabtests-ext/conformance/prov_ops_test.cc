@@ -4,16 +4,22 @@
 // arguments give -FI_EINVAL; attributes agree with the hints.
 #include "fabtests-ext/common/fabric_app.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_collective.h>
 
+// Calls that libfabric 2.x calls deprecated are still served.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 using namespace app;
 
 namespace {
 
-// A table is its size and then pointers to functions.
+// A table is its size and then pointers to functions. A provider that was built with an older
+// libfabric (UCXLIKE_OLDER_PROVIDER) has the slots of then, and its sizes must say so.
 template <class T>
 int empty_slots(const T *table, const char *name)
 {
@@ -23,11 +29,12 @@ int empty_slots(const T *table, const char *name)
     }
     int empty = 0;
     auto *slots = reinterpret_cast<void *const *>(table) + 1;
-    if (table->size != sizeof(T)) {
+    bool older = getenv("UCXLIKE_OLDER_PROVIDER") && table->size < sizeof(T);
+    if (table->size != sizeof(T) && !older) {
         fprintf(stderr, "%s: size %zu\n", name, table->size);
         ++empty;
     }
-    for (size_t i = 0; i < sizeof(T) / sizeof(void *) - 1; ++i) {
+    for (size_t i = 0; i < std::min(table->size, sizeof(T)) / sizeof(void *) - 1; ++i) {
         if (!slots[i]) {
             fprintf(stderr, "%s: slot %zu is empty\n", name, i);
             ++empty;
@@ -75,6 +82,19 @@ TEST(prov_ops_test, no_slot_is_empty)
             REQUIRE_EQ(fi_mr_reg(s.domain, buf, 8, FI_REMOTE_READ, 0, 1, 0, &mr, nullptr), 0);
             empty += empty_slots(mr->fid.ops, "mr.fid");
             REQUIRE_EQ(fi_close(&mr->fid), 0);
+            fid_wait *wait = nullptr;
+            fi_wait_attr wa = {};
+            REQUIRE_EQ(fi_wait_open(s.fabric, &wa, &wait), -FI_EINVAL);
+            wa.wait_obj = FI_WAIT_UNSPEC;
+            REQUIRE_EQ(fi_wait_open(s.fabric, &wa, &wait), 0);
+            empty += empty_slots(wait->fid.ops, "wait.fid");
+            empty += empty_slots(wait->ops, "wait");
+            REQUIRE_EQ(fi_close(&wait->fid), 0);
+            fid_poll *poll = nullptr;
+            REQUIRE_EQ(fi_poll_open(s.domain, nullptr, &poll), 0);
+            empty += empty_slots(poll->fid.ops, "poll.fid");
+            empty += empty_slots(poll->ops, "poll");
+            REQUIRE_EQ(fi_close(&poll->fid), 0);
             if (type == FI_EP_RDM) {
                 empty += empty_slots(s.av->fid.ops, "av.fid");
                 empty += empty_slots(s.av->ops, "av");
@@ -102,13 +122,7 @@ TEST(prov_ops_test, unsupported_calls_say_so)
     in_a_process([](partner &) {
         fabric_side s({});
         fid_ep *ep;
-        fid_poll *poll;
-        fid_wait *wait;
-        fi_poll_attr pa = {};
-        fi_wait_attr wa = {};
         REQUIRE_EQ(fi_scalable_ep(s.domain, s.info, &ep, nullptr), -FI_ENOSYS);
-        REQUIRE_EQ(fi_poll_open(s.domain, &pa, &poll), -FI_ENOSYS);
-        REQUIRE_EQ(fi_wait_open(s.fabric, &wa, &wait), -FI_ENOSYS);
         s.open_active(s.info);
         REQUIRE_EQ(fi_barrier(s.ep, 0, nullptr), -FI_ENOSYS);
         REQUIRE_EQ(fi_listen(reinterpret_cast<fid_pep *>(s.ep)), -FI_ENOSYS);

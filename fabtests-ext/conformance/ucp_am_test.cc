@@ -2,6 +2,7 @@
 //
 // Active messages: handlers of both generations, headers, replies, kept data, rendezvous.
 #include "fabtests-ext/common/ucp_pair.h"
+#include "fabtests-ext/common/ucp_region.h"
 
 #include <deque>
 
@@ -56,16 +57,17 @@ class ucp_am : public pair {
         return self->answer;
     }
 
-    void set(unsigned id = 1, uint32_t flags = 0)
+    void set(unsigned id = 1, uint32_t flags = 0, ucp_worker_h worker = nullptr,
+             ucp_am_recv_callback_t cb = handler)
     {
         ucp_am_handler_param_t p = {};
         p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
                        UCP_AM_HANDLER_PARAM_FIELD_ARG | UCP_AM_HANDLER_PARAM_FIELD_FLAGS;
         p.id = id;
-        p.cb = handler;
+        p.cb = cb;
         p.arg = this;
         p.flags = flags;
-        ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(b().worker, &p));
+        ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(worker ? worker : b().worker, &p));
     }
 
     // What was sent stays until the end: a send may be pending.
@@ -343,6 +345,7 @@ TEST_P(ucp_am, b071_datatypes_of_sender_and_receiver)
             }
 }
 
+#if UCP_API_VERSION >= UCP_VERSION(1, 14)
 TEST_P(ucp_am, b073_copied_header_may_be_reused_at_once)
 {
     set();
@@ -364,6 +367,7 @@ TEST_P(ucp_am, b073_copied_header_may_be_reused_at_once)
     for (void *r : reqs)
         EXPECT_EQ(UCS_OK, finish(r));
 }
+#endif
 
 struct old_state {
     std::vector<std::vector<char>> got;
@@ -405,6 +409,224 @@ TEST_P(ucp_am, b047_b048_old_calls_get_whole_messages)
         ucp_am_data_release(b().worker, data);
 }
 
+TEST_P(ucp_am, b080_every_handler_gets_whole_messages)
+{
+    old_state st; // without UCP_AM_FLAG_WHOLE_MSG
+    ASSERT_EQ(UCS_OK, ucp_worker_set_am_handler(b().worker, 5, old_state::cb, &st, 0));
+    set();
+    for (size_t n : sizes) {
+        auto data = pattern(n);
+        void *s = ucp_am_send_nb(
+            ab, 5, data.data(), n, ucp_dt_make_contig(1), [](void *, ucs_status_t) {}, 0);
+        ASSERT_TRUE(until([&] { return !st.got.empty(); })) << n;
+        EXPECT_EQ(UCS_OK, finish(s));
+        EXPECT_TRUE(st.got.front() == data) << n;
+        st.got.clear();
+        s = send({}, data, UCP_AM_SEND_FLAG_EAGER);
+        ASSERT_TRUE(arrived()) << n;
+        EXPECT_EQ(UCS_OK, finish(s));
+        EXPECT_TRUE(got.front().data == data) << n;
+        got.clear();
+    }
+    progress_for(0.01);
+    EXPECT_TRUE(st.got.empty());
+    EXPECT_TRUE(got.empty());
+}
+
+TEST_P(ucp_am, b081_workers_have_handlers_of_their_own)
+{
+    if (is_self()) {
+        GTEST_SKIP() << "an endpoint reaches its own worker alone";
+    }
+    ucp_worker_h other = b().second_worker(opts);
+    ucp_worker_attr_t attr = {};
+    attr.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS;
+    ASSERT_EQ(UCS_OK, ucp_worker_query(other, &attr));
+    ucp_ep_params_t params = {};
+    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    params.address = attr.address;
+    ucp_ep_h to_other = nullptr;
+    ASSERT_EQ(UCS_OK, ucp_ep_create(a().worker, &params, &to_other));
+    ucp_worker_release_address(other, attr.address);
+    set();
+    int others = 0; // of the same id
+    ucp_am_handler_param_t p = {};
+    p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                   UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    p.id = 1;
+    p.arg = &others;
+    p.cb = [](void *arg, const void *, size_t, void *, size_t, const ucp_am_recv_param_t *) {
+        ++*static_cast<int *>(arg);
+        return UCS_OK;
+    };
+    ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(other, &p));
+    ucp_request_param_t none = {};
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(UCS_OK, finish(ucp_am_send_nbx(to_other, 1, nullptr, 0, "other", 5, &none)));
+    }
+    EXPECT_EQ(UCS_OK, finish(send({}, pattern(9))));
+    ASSERT_TRUE(until([&] { return others == 3 && got.size() == 1; }));
+    EXPECT_EQ(pattern(9), got.front().data);
+    EXPECT_EQ(UCS_OK, finish(close_nb(to_other)));
+}
+
+TEST_P(ucp_am, b083_cancel_leaves_a_receive_alone)
+{
+    set();
+    answer = UCS_INPROGRESS;
+    auto data = pattern(2000000);
+    void *s = send({}, data, UCP_AM_SEND_FLAG_RNDV);
+    ASSERT_TRUE(arrived());
+    std::vector<char> in(data.size());
+    ucp_request_param_t p = {};
+    p.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+    void *r = ucp_am_recv_data_nbx(b().worker, got.front().desc, in.data(), in.size(), &p);
+    ASSERT_TRUE(UCS_PTR_IS_PTR(r));
+    ucp_request_cancel(b().worker, r);
+    EXPECT_EQ(UCS_OK, finish(r));
+    EXPECT_EQ(UCS_OK, finish(s));
+    EXPECT_TRUE(in == data);
+}
+
+TEST_P(ucp_am, b072_registered_on_both_sides)
+{
+    set();
+    answer = UCS_INPROGRESS;
+    for (size_t n : {size_t(100), size_t(9000), size_t(300000)}) {
+        for (uint32_t flags : {0u, uint32_t(UCP_AM_SEND_FLAG_RNDV)}) {
+            auto out = pattern(n), in = std::vector<char>(n);
+            region from(a(), ab, out.data(), n), to(b(), ab, in.data(), n);
+            ucp_request_param_t sp = {}, rp = {};
+            sp.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH | UCP_OP_ATTR_FIELD_FLAGS;
+            sp.memh = from.memh;
+            sp.flags = flags;
+            rp.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH;
+            rp.memh = to.memh;
+            void *s = ucp_am_send_nbx(ab, 1, nullptr, 0, out.data(), n, &sp);
+            ASSERT_TRUE(arrived());
+            message m = got.front();
+            got.clear();
+            if (m.attr & UCP_AM_RECV_ATTR_FLAG_RNDV) {
+                EXPECT_EQ(UCS_OK,
+                          finish(ucp_am_recv_data_nbx(b().worker, m.desc, in.data(), n, &rp)));
+                EXPECT_TRUE(in == out) << n;
+            } else {
+                EXPECT_TRUE(m.data == out) << n;
+                if (m.attr & UCP_AM_RECV_ATTR_FLAG_DATA) {
+                    ucp_am_data_release(b().worker, m.desc);
+                }
+            }
+            EXPECT_EQ(UCS_OK, finish(s));
+        }
+    }
+}
+
+// Data that may be kept stands where the worker was asked to put it.
+TEST_P(ucp_am, b077_kept_data_is_aligned)
+{
+    for (size_t alignment : {size_t(1), size_t(8), size_t(64), size_t(512), size_t(4096)}) {
+        stop();
+        opts.am_alignment = alignment;
+        start();
+        set(1, UCP_AM_FLAG_PERSISTENT_DATA);
+        answer = UCS_INPROGRESS;
+        size_t i = 0;
+        for (size_t n : {1, 100, 1500, 3000, 8000, 60000}) {
+            for (size_t header : {0, 3, 32}) {
+                void *s = send(pattern(header), pattern(n), UCP_AM_SEND_FLAG_EAGER);
+                ASSERT_TRUE(arrived(++i));
+                EXPECT_EQ(UCS_OK, finish(s));
+                EXPECT_EQ(pattern(n), got.back().data);
+                EXPECT_EQ(0u, reinterpret_cast<uintptr_t>(got.back().desc) % alignment)
+                    << n << " bytes, alignment " << alignment;
+            }
+        }
+        for (message &m : got) {
+            ucp_am_data_release(b().worker, m.desc);
+        }
+        got.clear();
+    }
+}
+
 UCP_TEST_OVER_ALL(ucp_am);
+
+// ---- messages to an endpoint that its owner has closed
+
+class ucp_am_closed : public ucp_am {
+  protected:
+    ucp_am_closed() { opts.config = {{"KEEPALIVE_INTERVAL", "0.5s"}}; }
+
+    void SetUp() override
+    {
+        if (is_self()) {
+            GTEST_SKIP() << "both ends are one";
+        }
+        ucp_am::SetUp();
+        // With error handling, so that nobody waits for one who is gone.
+        EXPECT_EQ(UCS_OK, finish(close_nb(ba)));
+        ba = nullptr;
+        EXPECT_EQ(UCS_OK, finish(close_nb(ab)));
+        ab = nullptr;
+        ASSERT_EQ(UCS_OK, create_ep(a(), b().address(), &ab, &seen_by_a));
+        ASSERT_EQ(UCS_OK, create_ep(b(), a().address(), &ba, &seen_by_b));
+        ping(a(), ab, b());
+        ping(b(), ba, a());
+        set();
+    }
+    void TearDown() override
+    {
+        if (ab) {
+            EXPECT_EQ(UCS_OK, finish(close_nb(ab, true)));
+            ab = nullptr;
+        }
+        ucp_am::TearDown();
+    }
+    void close_receiver()
+    {
+        ucs_status_ptr_t close = close_nb(ba);
+        ba = nullptr;
+        EXPECT_EQ(UCS_OK, finish(close));
+    }
+
+    errors seen_by_a, seen_by_b;
+};
+
+TEST_P(ucp_am_closed, b074_short_message_arrives_and_one_with_a_reply_endpoint_does_not)
+{
+    // On their way when the endpoint goes.
+    void *s = send({}, pattern(8));
+    void *with_reply = send({}, pattern(9), UCP_AM_SEND_FLAG_REPLY);
+    close_receiver();
+    EXPECT_TRUE(arrived());
+    progress_for(0.02);
+    EXPECT_EQ(1u, got.size());
+    EXPECT_EQ(pattern(8), got.front().data);
+    EXPECT_NE(UCS_INPROGRESS, finish(s));
+    EXPECT_NE(UCS_INPROGRESS, finish(with_reply));
+}
+
+TEST_P(ucp_am_closed, b075_what_needs_an_answer_ends_all_the_same)
+{
+    std::vector<void *> sends;
+    receive_inside = true;
+    for (size_t n : {size_t(30000), size_t(1000000)}) {
+        for (uint32_t flags : {uint32_t(UCP_AM_SEND_FLAG_EAGER), uint32_t(UCP_AM_SEND_FLAG_RNDV),
+                               uint32_t(UCP_AM_SEND_FLAG_RNDV | UCP_AM_SEND_FLAG_REPLY)}) {
+            sends.push_back(send({}, pattern(n), flags));
+        }
+    }
+    close_receiver();
+    for (void *s : sends) {
+        EXPECT_NE(UCS_INPROGRESS, finish(s));
+    }
+    // What had not been sent when the endpoint went may have brought a new one with it.
+    for (const message &m : got) {
+        if (m.reply_ep) {
+            EXPECT_EQ(UCS_OK, finish(flush_nb(m.reply_ep)));
+        }
+    }
+}
+
+UCP_TEST_OVER_ALL(ucp_am_closed);
 
 } // namespace

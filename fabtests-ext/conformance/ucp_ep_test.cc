@@ -143,9 +143,31 @@ TEST_P(ucp_wireup, b177_reconnect)
     }
 }
 
-TEST_P(ucp_wireup, b178_flush_close_loses_nothing)
+TEST_P(ucp_wireup, b176_receiver_that_does_nothing_for_a_while)
 {
-    constexpr unsigned count = 200;
+    ucp_ep_h ep;
+    ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &ep));
+    const std::vector<char> out(3000, 'x');
+    std::vector<ucs_status_ptr_t> sends;
+    for (unsigned i = 0; i < 50; ++i) {
+        sends.push_back(send_nb(ep, out.data(), out.size(), i));
+    }
+    run_for({&a}, 0.05);
+    std::vector<char> in(3000);
+    for (unsigned i = 0; i < 50; ++i) {
+        std::fill(in.begin(), in.end(), '\0');
+        ASSERT_EQ(UCS_OK, wait({&a, &b}, recv_nb(b, in.data(), in.size(), i)));
+        EXPECT_EQ(out, in);
+    }
+    for (ucs_status_ptr_t s : sends) {
+        EXPECT_EQ(UCS_OK, wait({&a, &b}, s));
+    }
+    expect_closed(ep);
+}
+
+TEST_P(ucp_wireup, b178_b180_flush_close_loses_nothing)
+{
+    constexpr unsigned count = 1000;
     ucp_ep_h ep;
     ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &ep));
     std::vector<char> out(1000, 'x');
@@ -206,6 +228,7 @@ TEST_P(ucp_wireup, b185_address_may_be_freed_after_the_call)
     expect_closed(ep);
 }
 
+#if UCP_API_VERSION >= UCP_VERSION(1, 14)
 TEST_P(ucp_wireup, b163_query)
 {
     ucp_ep_h ep;
@@ -225,6 +248,7 @@ TEST_P(ucp_wireup, b163_query)
     EXPECT_EQ(UCS_ERR_NOT_CONNECTED, ucp_ep_query(ep, &attr));
     expect_closed(ep);
 }
+#endif
 
 TEST_P(ucp_wireup, flush_completes)
 {
@@ -294,6 +318,25 @@ TEST(ucp_reach, b186_address_that_no_transport_reaches)
     EXPECT_EQ(UCS_ERR_UNREACHABLE, create_ep(b, a.address(), &ep));
 }
 
+TEST(ucp_reach, b182_sides_with_different_settings)
+{
+    options few, many;
+    few.tls = "tcp";
+    many.tls = "self,shm,tcp";
+    many.config = {{"RNDV_THRESH", "1000"}, {"ZCOPY_THRESH", "500"}};
+    entity a(few), b(many);
+    ucp_ep_h to_b, to_a;
+    ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &to_b));
+    ASSERT_EQ(UCS_OK, create_ep(b, a.address(), &to_a));
+    for (size_t length : {8, 700, 5000, 300000}) {
+        ping(a, to_b, b, length);
+        ping(b, to_a, a, length);
+    }
+    ucs_status_ptr_t x = close_nb(to_b), y = close_nb(to_a);
+    EXPECT_EQ(UCS_OK, wait({&a, &b}, x));
+    EXPECT_EQ(UCS_OK, wait({&a, &b}, y));
+}
+
 TEST(ucp_reach, b161_network_address_is_enough)
 {
     entity a({}), b({});
@@ -303,14 +346,24 @@ TEST(ucp_reach, b161_network_address_is_enough)
     EXPECT_EQ(UCS_OK, wait({&a, &b}, close_nb(ep)));
 }
 
-INSTANTIATE_TEST_SUITE_P(transports, ucp_wireup,
-                         testing::Values("self", "shm", "tcp", "shm,tcp", "all"),
-                         [](const auto &info) {
-                             std::string name = info.param;
-                             for (char &c : name) {
-                                 c = c == ',' ? '_' : c;
-                             }
-                             return name;
-                         });
+TEST(ucp_reach, proto_info_prints_the_lanes)
+{
+    for (bool on : {false, true}) {
+        options o;
+        o.tls = "self";
+        o.config = {{"PROTO_INFO", on ? "y" : "n"}};
+        entity e(o);
+        ucp_ep_h ep;
+        testing::internal::CaptureStdout();
+        ucs_status_t status = create_ep(e, e.address(), &ep);
+        std::string text = testing::internal::GetCapturedStdout();
+        ASSERT_EQ(UCS_OK, status);
+        EXPECT_EQ(on, text.find("self/memory") != std::string::npos) << text;
+        EXPECT_EQ(on, text.find("rendezvous >=") != std::string::npos) << text;
+        EXPECT_EQ(UCS_OK, wait({&e}, close_nb(ep)));
+    }
+}
+
+UCP_TEST_OVER(ucp_wireup, "self", "shm", "tcp", "shm,tcp", "all");
 
 } // namespace

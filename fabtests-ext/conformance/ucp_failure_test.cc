@@ -3,6 +3,7 @@
 // Peers that die: destroyed workers in this process, killed processes elsewhere. Every endpoint's
 // handler runs once, within two seconds, and every request ends.
 #include "fabtests-ext/common/ucp_entity.h"
+#include "fabtests-ext/common/ucp_region.h"
 
 #include <csignal>
 #include <sys/wait.h>
@@ -177,7 +178,7 @@ TEST_P(ucp_failure, killed_while_connecting)
     EXPECT_EQ(UCS_OK, wait({&e}, close_nb(ep, true)));
 }
 
-TEST_P(ucp_failure, b187_destroyed_peer)
+TEST_P(ucp_failure, b187_b189_destroyed_peer_and_another_that_stays)
 {
     entity e(with_tls()), stable(with_tls());
     auto doomed = std::make_unique<entity>(with_tls());
@@ -190,7 +191,7 @@ TEST_P(ucp_failure, b187_destroyed_peer)
     doomed.reset();
     EXPECT_LT(seconds_until(e, [&] { return seen.count > 0; }), 2.0);
     EXPECT_EQ(1, seen.count);
-    ping(e, good, stable, 10000); // b189
+    ping(e, good, stable, 10000);
     EXPECT_EQ(0, none.count);
     EXPECT_EQ(UCS_OK, wait({&e}, close_nb(ep, true)));
     EXPECT_EQ(UCS_OK, wait({&e, &stable}, close_nb(good)));
@@ -216,10 +217,159 @@ TEST_P(ucp_failure, b190_force_close_ends_every_request)
     EXPECT_EQ(0, seen.count);
 }
 
-INSTANTIATE_TEST_SUITE_P(transports, ucp_failure, testing::Values("shm,self", "tcp,self", "all"),
-                         [](const auto &info) {
-                             std::string name = info.param;
-                             return name.substr(0, name.find(','));
-                         });
+// Puts, gets and atomics to a peer.
+class ucp_failure_rma : public ucp_failure {
+  protected:
+    static options with_rma()
+    {
+        options o = with_tls();
+        o.features = UCP_FEATURE_TAG | UCP_FEATURE_RMA | UCP_FEATURE_AMO64;
+        return o;
+    }
+    // One of everything, some of it too large to be done in the call.
+    static void post(ucp_ep_h ep, uint64_t at, ucp_rkey_h rkey, std::vector<char> &from,
+                     std::vector<char> &to, std::vector<ucs_status_ptr_t> *posted)
+    {
+        static const uint64_t one = 1;
+        static uint64_t old;
+        ucp_request_param_t p = {}, amo = {};
+        amo.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
+        amo.datatype = ucp_dt_make_contig(sizeof(one));
+        amo.reply_buffer = &old;
+        posted->push_back(ucp_put_nbx(ep, from.data(), from.size(), at, rkey, &p));
+        posted->push_back(ucp_get_nbx(ep, to.data(), to.size(), at, rkey, &p));
+        posted->push_back(ucp_atomic_op_nbx(ep, UCP_ATOMIC_OP_ADD, &one, 1, at, rkey, &amo));
+        posted->push_back(flush_nb(ep));
+    }
+};
+
+TEST_P(ucp_failure_rma, b184_force_close_ends_puts_and_gets)
+{
+    constexpr size_t n = 300000;
+    entity a(with_rma()), b(with_rma());
+    std::vector<char> target(n), from(n, 'p'), to(n);
+    ucp_ep_h stays;
+    errors none;
+    ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &stays, &none));
+    {
+        region r(b, stays, target.data(), n);
+        const std::vector<char> packed = r.packed();
+        for (unsigned round = 0; round < 5; ++round) {
+            ucp_ep_h ep;
+            errors seen;
+            ucp_rkey_h rkey;
+            ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &ep, &seen));
+            ASSERT_EQ(UCS_OK, ucp_ep_rkey_unpack(ep, packed.data(), &rkey));
+            ASSERT_EQ(UCS_OK, wait({&a, &b}, flush_nb(ep)));
+            std::vector<ucs_status_ptr_t> posted;
+            for (unsigned i = 0; i < 20; ++i) {
+                post(ep, r.at(), rkey, from, to, &posted);
+            }
+            for (unsigned i = 0; i < round; ++i) { // some of it done
+                a.progress();
+                b.progress();
+            }
+            ucs_status_ptr_t close = close_nb(ep, true);
+            for (ucs_status_ptr_t p : posted) {
+                ucs_status_t status = wait({&a, &b}, p);
+                EXPECT_TRUE(status == UCS_OK || status == UCS_ERR_CANCELED)
+                    << ucs_status_string(status);
+            }
+            EXPECT_EQ(UCS_OK, wait({&a, &b}, close));
+            ucp_rkey_destroy(rkey);
+            EXPECT_EQ(0, seen.count);
+            ping(a, stays, b, 1000);
+        }
+    }
+    EXPECT_EQ(UCS_OK, wait({&a, &b}, close_nb(stays)));
+    EXPECT_EQ(0, none.count);
+}
+
+TEST_P(ucp_failure_rma, b134_b194_others_are_flushed_and_keys_and_memory_go)
+{
+    constexpr size_t n = 100000;
+    entity e(with_rma()), stable(with_rma());
+    auto doomed = std::make_unique<entity>(with_rma());
+    ucp_ep_h ep, good;
+    errors seen, none;
+    ASSERT_EQ(UCS_OK, create_ep(e, doomed->address(), &ep, &seen));
+    ASSERT_EQ(UCS_OK, create_ep(e, stable.address(), &good, &none));
+    std::vector<char> target(n), other_target(n), from(n, 'q'), to(n), local(n);
+    region here(e, good, local.data(), n); // of the own memory, for the peer that stays
+    region kept(stable, good, target.data(), n);
+    std::vector<ucs_status_ptr_t> posted;
+    std::vector<char> packed;
+    {
+        auto gone = std::make_unique<region>(*doomed, ep, other_target.data(), n);
+        ASSERT_EQ(UCS_OK, wait({&e, doomed.get()}, flush_nb(ep)));
+        post(ep, gone->at(), gone->rkey, from, to, &posted);
+        packed = gone->packed();
+        for (ucs_status_ptr_t p : posted) {
+            EXPECT_NE(UCS_INPROGRESS, wait({&e, doomed.get()}, p));
+        }
+    }
+    ucp_rkey_h rkey = nullptr;
+    ASSERT_EQ(UCS_OK, ucp_ep_rkey_unpack(ep, packed.data(), &rkey));
+    doomed.reset();
+    ASSERT_LT(seconds_until(e, [&] { return seen.count > 0; }), 5.0);
+    EXPECT_NE(UCS_OK, wait({&e}, flush_nb(ep))) << "b134: its own flush fails";
+    ucp_request_param_t p = {};
+    std::fill(from.begin(), from.end(), 'r');
+    EXPECT_EQ(UCS_OK,
+              wait({&e, &stable}, ucp_put_nbx(good, from.data(), n, kept.at(), kept.rkey, &p)));
+    EXPECT_EQ(UCS_OK, wait({&e, &stable}, ucp_worker_flush_nbx(e.worker, &p)));
+    EXPECT_EQ(from, target);
+    ucp_rkey_destroy(rkey);
+    EXPECT_EQ(UCS_OK, wait({&e}, close_nb(ep, true)));
+    EXPECT_EQ(UCS_OK, wait({&e, &stable}, close_nb(good)));
+    EXPECT_EQ(0, none.count);
+}
+
+TEST_P(ucp_failure, b196_failure_without_error_handling)
+{
+    // Both from before this process opens a device of verbs: what is open at a fork fails in the
+    // child.
+    child peers[] = {serving_by_address(), serving_by_address()};
+    for (bool handler : {false, true}) { // without one it is only logged
+        child &peer = peers[handler];
+        ASSERT_FALSE(peer.hello.empty());
+        entity e(with_tls()), other(with_tls());
+        errors seen;
+        ucp_ep_params_t params = {};
+        params.field_mask =
+            UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+        params.address = reinterpret_cast<const ucp_address_t *>(peer.hello.data());
+        params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
+        if (handler) {
+            params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER;
+            params.err_handler.cb = errors::handler;
+            params.err_handler.arg = &seen;
+        }
+        ucp_ep_h ep, good;
+        ASSERT_EQ(UCS_OK, ucp_ep_create(e.worker, &params, &ep));
+        ASSERT_EQ(UCS_OK, wait({&e}, send_nb(ep, "x", 1, 1)));
+        ASSERT_EQ(UCS_OK, wait({&e}, flush_nb(ep)));
+        peer.kill_now();
+        std::vector<char> data(100000, 'n');
+        for (unsigned i = 0; i < 20; ++i) { // whatever becomes of these
+            ucs_status_ptr_t s = send_nb(ep, data.data(), i % 2 ? data.size() : 8, 1);
+            run_for({&e}, 0.02);
+            if (UCS_PTR_IS_PTR(s)) {
+                ucp_request_free(s);
+            }
+        }
+        EXPECT_LE(seen.count, 1);
+        if (handler && std::string(GetParam()) == "tcp,self") {
+            EXPECT_EQ(1, seen.count);
+        }
+        ASSERT_EQ(UCS_OK, create_ep(e, other.address(), &good));
+        ping(e, good, other, 5000);
+        EXPECT_EQ(UCS_OK, wait({&e, &other}, close_nb(good)));
+    }
+}
+
+UCP_TEST_OVER(ucp_failure_rma, "shm,self", "tcp,self", "all");
+
+UCP_TEST_OVER(ucp_failure, "shm,self", "tcp,self", "all");
 
 } // namespace

@@ -151,6 +151,11 @@ TEST_F(ucp_invalid_args, worker)
     params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
     params.thread_mode = static_cast<ucs_thread_mode_t>(UCS_THREAD_MODE_LAST);
     REFUSED("thread_mode", ucp_worker_create(context_, &params, &worker));
+    params.field_mask = UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT;
+    for (size_t alignment : {0, 3, 48}) {
+        params.am_alignment = alignment;
+        REFUSED("am_alignment", ucp_worker_create(context_, &params, &worker));
+    }
     EXPECT_EQ(nullptr, worker);
 
     ucp_worker_attr_t attr = {};
@@ -298,6 +303,14 @@ TEST_F(ucp_invalid_args, memory)
     params = good;
     params.address = nullptr;
     REFUSED("address", ucp_mem_map(context_, &params, &memh));
+    params = good;
+    params.field_mask |= UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+    params.flags = UCP_MEM_MAP_ALLOCATE; // not host memory instead
+    for (auto type : {UCS_MEMORY_TYPE_CUDA, UCS_MEMORY_TYPE_ROCM_MANAGED}) {
+        params.memory_type = type;
+        EXPECT_EQ(UCS_ERR_UNSUPPORTED, ucp_mem_map(context_, &params, &memh));
+        EXPECT_EQ(nullptr, memh);
+    }
     params = good;
     params.flags = UCP_MEM_MAP_FIXED;
     REFUSED("FIXED", ucp_mem_map(context_, &params, &memh));

@@ -203,7 +203,76 @@ TEST_P(ucp_probe, b044_released_request_still_calls_back)
     EXPECT_EQ(1, s.calls) << "free drops the callback";
 }
 
+// What waits is taken in by portions, so that a call of progress has an end.
+TEST_P(ucp_probe, b036_one_progress_takes_a_bounded_number)
+{
+    if (is_self()) {
+        GTEST_SKIP() << "nothing waits: messages arrive inside the sending call";
+    }
+    if (opts.tls == "tcp") {
+        GTEST_SKIP() << "as many as one read of the socket gives, in UCX, too";
+    }
+    constexpr unsigned count = 1000;
+    std::vector<ucs_status_ptr_t> sends;
+    std::vector<unsigned> values(count);
+    for (unsigned i = 0; i < count; ++i) {
+        values[i] = i;
+        sends.push_back(send_nb(ab, &values[i], sizeof(i), 3));
+    }
+    run_for({&a()}, 0.1); // the receiver does nothing
+    unsigned arrived = 0;
+    ucp_tag_recv_info_t info;
+    auto count_new = [&] {
+        unsigned before = arrived;
+        while (ucp_tag_message_h m = ucp_tag_probe_nb(b().worker, 3, ~ucp_tag_t(0), 1, &info)) {
+            unsigned value = count;
+            ucp_request_param_t p = {};
+            EXPECT_EQ(UCS_OK,
+                      finish(ucp_tag_msg_recv_nbx(b().worker, &value, sizeof(value), m, &p)));
+            EXPECT_EQ(arrived, value);
+            ++arrived;
+        }
+        return arrived - before;
+    };
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (arrived < count && std::chrono::steady_clock::now() < end) {
+        a().progress();
+        b().progress();
+        EXPECT_LE(count_new(), 128u);
+    }
+    EXPECT_EQ(count, arrived);
+    for (ucs_status_ptr_t s : sends) {
+        EXPECT_EQ(UCS_OK, finish(s));
+    }
+}
+
 UCP_TEST_OVER_ALL(ucp_probe);
+
+TEST(ucp_request_area, b045_requests_that_were_not_freed_are_told_of)
+{
+    for (bool ignored : {false, true}) {
+        options o;
+        o.tls = "self";
+        testing::internal::CaptureStdout();
+        testing::internal::CaptureStderr();
+        {
+            entity e(o);
+            ucp_worker_params_t params = {};
+            params.field_mask = UCP_WORKER_PARAM_FIELD_FLAGS;
+            params.flags = ignored ? unsigned(UCP_WORKER_FLAG_IGNORE_REQUEST_LEAK) : 0u;
+            ucp_worker_h worker = nullptr;
+            EXPECT_EQ(UCS_OK, ucp_worker_create(e.context, &params, &worker));
+            char in[8];
+            ucp_request_param_t p = {};
+            EXPECT_TRUE(
+                UCS_PTR_IS_PTR(ucp_tag_recv_nbx(worker, in, sizeof(in), 1, ~ucp_tag_t(0), &p)));
+            ucp_worker_destroy(worker);
+        }
+        std::string log = testing::internal::GetCapturedStdout();
+        log += testing::internal::GetCapturedStderr();
+        EXPECT_EQ(!ignored, log.find("returned to mpool ucp_requests") != std::string::npos) << log;
+    }
+}
 
 // b046: init once per pool object, user area kept between uses, cleanup for each at the end.
 TEST(ucp_request_area, b046_init_once_content_kept_cleanup_at_worker_destroy)

@@ -236,6 +236,177 @@ TEST_P(ucp_stream, b093_data_of_a_closed_endpoint_is_dropped)
     (void)finish(s);
 }
 
+TEST_P(ucp_stream, b097_completion_flags)
+{
+    auto data = pattern(100000);
+    int calls = 0;
+    for (uint32_t flags :
+         {0u, uint32_t(UCP_OP_ATTR_FLAG_NO_IMM_CMPL), uint32_t(UCP_OP_ATTR_FLAG_FAST_CMPL),
+          uint32_t(UCP_OP_ATTR_FLAG_MULTI_SEND), uint32_t(UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)}) {
+        for (size_t n : {size_t(8), size_t(3000), data.size()}) {
+            ucp_request_param_t p = {};
+            p.op_attr_mask = flags | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+            p.cb.send = [](void *request, ucs_status_t status, void *arg) {
+                EXPECT_EQ(UCS_OK, status);
+                ++*static_cast<int *>(arg);
+                ucp_request_free(request);
+            };
+            p.user_data = &calls;
+            int before = calls;
+            ucs_status_ptr_t s = ucp_stream_send_nbx(ab, data.data(), n, &p);
+            if (flags == UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL) {
+                ASSERT_FALSE(UCS_PTR_IS_PTR(s));
+                if (s != nullptr) {
+                    ASSERT_EQ(UCS_ERR_NO_RESOURCE, UCS_PTR_STATUS(s));
+                    n = 0;
+                }
+            } else {
+                ASSERT_FALSE(UCS_PTR_IS_ERR(s));
+            }
+            if (flags == UCP_OP_ATTR_FLAG_NO_IMM_CMPL) {
+                EXPECT_NE(nullptr, s);
+            }
+            std::vector<char> got = drain(n);
+            ASSERT_EQ(n, got.size());
+            ASSERT_TRUE(std::equal(got.begin(), got.end(), data.begin()));
+            int expected = before + (s != nullptr && n != 0 ? 1 : 0);
+            EXPECT_TRUE(until([&] { return calls == expected; })) << n << " " << flags;
+        }
+    }
+}
+
 UCP_TEST_OVER_ALL(ucp_stream);
+
+// ---- data from many, and before anybody asked for it
+
+class ucp_stream_peers : public testing::TestWithParam<const char *> {
+  protected:
+    static options with_tls()
+    {
+        options o;
+        o.tls = GetParam();
+        o.features = UCP_FEATURE_STREAM;
+        return o;
+    }
+    // An endpoint with user data.
+    static ucp_ep_h endpoint(entity &from, const entity &to, void *user_data)
+    {
+        std::vector<char> address = to.address();
+        ucp_ep_params_t params = {};
+        params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_USER_DATA;
+        params.address = reinterpret_cast<const ucp_address_t *>(address.data());
+        params.user_data = user_data;
+        ucp_ep_h ep = nullptr;
+        EXPECT_EQ(UCS_OK, ucp_ep_create(from.worker, &params, &ep));
+        return ep;
+    }
+    static void take(ucp_ep_h ep, std::vector<char> *into)
+    {
+        size_t n;
+        void *data;
+        while (UCS_PTR_IS_PTR(data = ucp_stream_recv_data_nb(ep, &n))) {
+            into->insert(into->end(), static_cast<char *>(data), static_cast<char *>(data) + n);
+            ucp_stream_data_release(ep, data);
+        }
+        EXPECT_EQ(nullptr, data);
+    }
+};
+
+TEST_P(ucp_stream_peers, b085_data_waits_for_the_endpoint)
+{
+    entity a(with_tls()), b(with_tls());
+    ucp_ep_h ab = endpoint(a, b, nullptr);
+    std::vector<char> data = pattern(5000), got;
+    ucp_request_param_t none = {};
+    ucs_status_ptr_t s = ucp_stream_send_nbx(ab, data.data(), data.size(), &none);
+    ASSERT_FALSE(UCS_PTR_IS_ERR(s));
+    run_for({&a, &b}, 0.05);
+    ucp_stream_poll_ep_t polled[2];
+    EXPECT_EQ(0, ucp_stream_worker_poll(b.worker, polled, 2, 0));
+    ucp_ep_h ba = endpoint(b, a, nullptr);
+    EXPECT_TRUE(run_until({&a, &b}, [&] {
+        take(ba, &got);
+        return got.size() >= data.size();
+    }));
+    EXPECT_EQ(data, got);
+    EXPECT_EQ(UCS_OK, wait({&a, &b}, s));
+    ucs_status_ptr_t x = close_nb(ab), y = close_nb(ba);
+    EXPECT_EQ(UCS_OK, wait({&a, &b}, x));
+    EXPECT_EQ(UCS_OK, wait({&a, &b}, y));
+}
+
+TEST_P(ucp_stream_peers, b094_b095_many_senders_to_one)
+{
+    constexpr size_t count = 6, n = 40000, rounds = 3;
+    entity to(with_tls());
+    std::vector<std::unique_ptr<entity>> from;
+    std::vector<ucp_ep_h> out, in;
+    std::vector<std::vector<char>> sent(count), got(count);
+    for (size_t i = 0; i < count; ++i) {
+        from.push_back(std::make_unique<entity>(with_tls()));
+        out.push_back(endpoint(*from[i], to, nullptr));
+        in.push_back(endpoint(to, *from[i], &got[i]));
+    }
+    auto progress = [&] {
+        to.progress();
+        for (auto &e : from) {
+            e->progress();
+        }
+    };
+    generic_type type;
+    std::vector<std::vector<char>> data;
+    std::vector<ucs_status_ptr_t> sends;
+    for (size_t round = 0; round < rounds; ++round) { // contiguous, a list, a type of the user
+        for (size_t i = 0; i < count; ++i) {
+            data.push_back(pattern(n, static_cast<unsigned>(10 * round + i)));
+            std::vector<char> &d = data.back();
+            ucp_dt_iov_t list[] = {{d.data(), n / 3}, {d.data() + n / 3, n - n / 3}};
+            ucp_request_param_t p = {};
+            p.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+            p.datatype = round == 0   ? ucp_dt_make_contig(1)
+                         : round == 1 ? ucp_dt_make_iov()
+                                      : type.dt;
+            sends.push_back(ucp_stream_send_nbx(
+                out[i], round == 1 ? static_cast<void *>(list) : d.data(), round == 1 ? 2 : n, &p));
+            ASSERT_FALSE(UCS_PTR_IS_ERR(sends.back()));
+            sent[i].insert(sent[i].end(), d.begin(), d.end());
+            progress();
+        }
+    }
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (got != sent && std::chrono::steady_clock::now() < end) {
+        progress();
+        ucp_stream_poll_ep_t polled[count];
+        ssize_t ready = ucp_stream_worker_poll(to.worker, polled, count, 0);
+        ASSERT_GE(ready, 0);
+        for (ssize_t i = 0; i < ready; ++i) {
+            auto *into = static_cast<std::vector<char> *>(polled[i].user_data);
+            size_t which = static_cast<size_t>(into - got.data());
+            ASSERT_LT(which, count);
+            EXPECT_EQ(in[which], polled[i].ep);
+            size_t before = into->size();
+            take(polled[i].ep, into);
+            EXPECT_LT(before, into->size()) << "ready means data";
+        }
+    }
+    EXPECT_EQ(sent, got);
+    std::vector<ucs_status_ptr_t> all = sends;
+    for (size_t i = 0; i < count; ++i) {
+        all.push_back(close_nb(out[i]));
+        all.push_back(close_nb(in[i]));
+    }
+    for (ucs_status_ptr_t p : all) {
+        while (UCS_PTR_IS_PTR(p) && ucp_request_check_status(p) == UCS_INPROGRESS &&
+               std::chrono::steady_clock::now() < end) {
+            progress();
+        }
+        EXPECT_EQ(UCS_OK, UCS_PTR_IS_PTR(p) ? ucp_request_check_status(p) : UCS_PTR_STATUS(p));
+        if (UCS_PTR_IS_PTR(p)) {
+            ucp_request_free(p);
+        }
+    }
+}
+
+UCP_TEST_OVER(ucp_stream_peers, "shm", "tcp", "shm,tcp");
 
 } // namespace

@@ -505,6 +505,56 @@ TEST_P(ucp_tag, wrong_arguments_are_refused)
         << "feature not asked for (b099)";
 }
 
+TEST_P(ucp_tag, b144_what_a_type_packs_is_what_is_sent)
+{
+    generic_type type;
+    type.pack_limit = 3;
+    char out[] = "1234567", in[8] = "xxxxxxx";
+    ucp_tag_recv_info_t info = {};
+    ucp_request_param_t p = {};
+    p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    p.cb.recv = [](void *, ucs_status_t, const ucp_tag_recv_info_t *got, void *arg) {
+        *static_cast<ucp_tag_recv_info_t *>(arg) = *got;
+    };
+    p.user_data = &info;
+    ucs_status_ptr_t r = ucp_tag_recv_nbx(b().worker, in, 7, 1, ~ucp_tag_t(0), &p);
+    ucp_request_param_t sp = {};
+    sp.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+    sp.datatype = type.dt;
+    EXPECT_EQ(UCS_OK, finish(ucp_tag_send_nbx(ab, out, 7, 1, &sp)));
+    EXPECT_EQ(UCS_OK, finish(r));
+    EXPECT_EQ(3u, info.length);
+    EXPECT_STREQ("123xxxx", in);
+    EXPECT_EQ(type.starts, type.finishes);
+}
+
+TEST_P(ucp_tag, b145_b146_types_for_one_operation_each)
+{
+    for (size_t n : {size_t(8), size_t(5000), size_t(500000)}) {
+        for (unsigned i = 0; i < 10; ++i) {
+            auto out = pattern(n, i), in = std::vector<char>(n);
+            {
+                generic_type from, to;
+                ucp_request_param_t sp = {}, rp = {};
+                sp.op_attr_mask = rp.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+                sp.datatype = from.dt;
+                rp.datatype = to.dt;
+                ucs_status_ptr_t r =
+                    ucp_tag_recv_nbx(b().worker, in.data(), n, 1, ~ucp_tag_t(0), &rp);
+                ucs_status_ptr_t s = ucp_tag_send_nbx(ab, out.data(), n, 1, &sp);
+                EXPECT_EQ(UCS_OK, finish(r));
+                EXPECT_EQ(UCS_OK, finish(s));
+                EXPECT_EQ(1, from.starts);
+                EXPECT_EQ(1, from.finishes);
+                EXPECT_EQ(1, to.starts);
+                EXPECT_EQ(1, to.finishes);
+                EXPECT_EQ(0, from.foreign_calls + to.foreign_calls) << "by the calling thread";
+            }
+            EXPECT_TRUE(out == in) << n;
+        }
+    }
+}
+
 UCP_TEST_OVER_ALL(ucp_tag);
 
 } // namespace

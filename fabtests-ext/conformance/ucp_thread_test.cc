@@ -130,10 +130,6 @@ TEST_P(ucp_threads, one_sleeps_while_another_signals)
     sleeper.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(transports, ucp_threads, testing::Values("shm,self", "tcp,self", "all"),
-                         [](const auto &info) {
-                             std::string name = info.param;
-                             return name.substr(0, name.find(','));
-                         });
+UCP_TEST_OVER(ucp_threads, "shm,self", "tcp,self", "all");
 
 } // namespace

@@ -7,6 +7,8 @@
 #include <cfenv>
 #include <cstdio>
 #include <random>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 using namespace ucp_test;
 
@@ -130,6 +132,28 @@ TEST(ucp_context, config_print_gives_nothing_but_assignments)
     ucp_config_release(config);
 }
 
+TEST(ucp_context, config_reads_a_file)
+{
+    char path[] = "ucp_config.XXXXXX";
+    int fd = mkstemp(path);
+    ASSERT_GE(fd, 0);
+    std::string text = "# of a test\nUCX_RNDV_THRESH=12345\n";
+    ASSERT_EQ(static_cast<ssize_t>(text.size()), write(fd, text.data(), text.size()));
+    close(fd);
+
+    ucp_config_t *config = nullptr;
+    ASSERT_EQ(UCS_OK, ucp_config_read(nullptr, path, &config));
+    std::string values =
+        printed([&](FILE *f) { ucp_config_print(config, f, nullptr, UCS_CONFIG_PRINT_CONFIG); });
+    EXPECT_NE(std::string::npos, values.find("UCX_RNDV_THRESH=12345\n")) << values;
+
+    ucp_config_release(config);
+    unlink(path);
+
+    ASSERT_EQ(UCS_OK, ucp_config_read(nullptr, "there/is/no/such.conf", &config));
+    ucp_config_release(config);
+}
+
 TEST(ucp_context, unknown_transport_alone_is_no_device)
 {
     ucp_config_t *config;
@@ -178,6 +202,30 @@ TEST(ucp_worker, b161_network_address_is_shorter)
     entity e({});
     EXPECT_LT(e.address(true).size(), e.address().size());
     EXPECT_LE(e.address().size(), 300u);
+}
+
+TEST(ucp_worker, cpu_mask_is_taken_and_leaves_the_thread_as_it_was)
+{
+    entity e({});
+    ucp_worker_params_t params = {};
+    params.field_mask = UCP_WORKER_PARAM_FIELD_CPU_MASK;
+    unsigned long before = 0, after = 0;
+    int mode_before = -1, mode_after = -1;
+    bool known =
+        syscall(SYS_get_mempolicy, &mode_before, &before, 8 * sizeof(before), nullptr, 0) == 0;
+    for (unsigned cpu : {0u, 1u, 1023u}) { // the last one hardly exists
+        UCS_CPU_ZERO(&params.cpu_mask);
+        UCS_CPU_SET(cpu, &params.cpu_mask);
+        ucp_worker_h worker = nullptr;
+        ASSERT_EQ(UCS_OK, ucp_worker_create(e.context, &params, &worker));
+        ucp_worker_destroy(worker);
+    }
+    if (known) {
+        ASSERT_EQ(0,
+                  syscall(SYS_get_mempolicy, &mode_after, &after, 8 * sizeof(after), nullptr, 0));
+        EXPECT_EQ(mode_before, mode_after);
+        EXPECT_EQ(before, after);
+    }
 }
 
 TEST(ucp_worker, b168_wrong_arguments_are_refused)

@@ -25,8 +25,21 @@ namespace cm_test {
 inline const std::string client_data = "what the client says";
 inline const std::string server_data = "what the server says";
 
+// Whether this thread is inside a call of the library: no callback may come there.
+inline thread_local int calls = 0;
+
 template <class F>
-bool wait(F &&done, int seconds = 20)
+auto call(F &&what)
+{
+    struct counter {
+        counter() { ++calls; }
+        ~counter() { --calls; }
+    } in_call;
+    return what();
+}
+
+template <class F>
+bool wait(F &&done, int seconds = 60)
 {
     auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
     while (!done()) {
@@ -122,7 +135,8 @@ inline uct_component_h find_component(const std::string &name)
 
 class entity {
   public:
-    explicit entity(const std::string &component, const char *max_priv = nullptr)
+    explicit entity(const std::string &component, const char *max_priv = nullptr,
+                    const char *reuse_address = nullptr)
     {
         uct_component_h handle = find_component(component);
         EXPECT_EQ(UCS_OK, uct_worker_create(nullptr, UCS_THREAD_MODE_SINGLE, &worker_));
@@ -130,6 +144,9 @@ class entity {
         EXPECT_EQ(UCS_OK, uct_cm_config_read(handle, nullptr, nullptr, &config));
         if (max_priv) {
             EXPECT_EQ(UCS_OK, uct_config_modify(config, "PRIV_DATA_LEN", max_priv));
+        }
+        if (reuse_address) {
+            EXPECT_EQ(UCS_OK, uct_config_modify(config, "REUSEADDR", reuse_address));
         }
         EXPECT_EQ(UCS_OK, uct_cm_open(handle, worker_, config, &cm_));
         uct_config_release(config);
@@ -143,6 +160,7 @@ class entity {
     }
 
     uct_cm_h cm() const { return cm_; }
+    unsigned progress() { return uct_worker_progress(worker_); }
     size_t max_conn_priv() const
     {
         uct_cm_attr_t attr{};
@@ -225,7 +243,7 @@ class peer {
 
     void ask_disconnect()
     {
-        ucs_status_t ret = uct_ep_disconnect(ep(), 0);
+        ucs_status_t ret = call([&] { return uct_ep_disconnect(ep(), 0); });
         EXPECT_TRUE(ret == UCS_OK || ret == UCS_INPROGRESS || ret == UCS_ERR_BUSY ||
                     ret == UCS_ERR_NOT_CONNECTED)
             << ucs_status_string(ret);
@@ -269,6 +287,7 @@ class peer {
         {
             EXPECT_FALSE(p.destroyed) << "a callback after the end";
             EXPECT_FALSE(p.in_callback.exchange(true)) << "two callbacks at a time";
+            EXPECT_EQ(0, calls) << "a callback inside a call";
         }
         ~visit() { p.in_callback = false; }
         peer &p;
@@ -290,7 +309,7 @@ class peer {
     ucs_status_t create_ep(const uct_ep_params_t &params)
     {
         uct_ep_h ep = nullptr;
-        ucs_status_t ret = uct_ep_create(&params, &ep);
+        ucs_status_t ret = call([&] { return uct_ep_create(&params, &ep); });
         if (ret == UCS_OK) {
             ep_ = ep;
         }
@@ -304,7 +323,7 @@ class peer {
                             UCT_EP_CONNECT_PARAM_FIELD_PRIVATE_DATA_LENGTH;
         params.private_data = private_data.data();
         params.private_data_length = private_data.size();
-        return uct_ep_connect(ep, &params);
+        return call([&] { return uct_ep_connect(ep, &params); });
     }
 
     static ucs_status_t on_resolve(void *arg, const uct_cm_ep_resolve_args_t *args)
@@ -370,7 +389,7 @@ class peer {
             return;
         }
         if (args->status == UCS_OK && !p.notify_by_hand) {
-            ucs_status_t ret = uct_cm_client_ep_conn_notify(ep);
+            ucs_status_t ret = call([&] { return uct_cm_client_ep_conn_notify(ep); });
             // The server may have left since.
             EXPECT_TRUE(ret == UCS_OK || ret == UCS_ERR_NOT_CONNECTED) << ucs_status_string(ret);
         }
@@ -401,7 +420,7 @@ class peer {
             return;
         }
         if (p.answer_disconnect) {
-            ucs_status_t ret = uct_ep_disconnect(ep, 0);
+            ucs_status_t ret = call([&] { return uct_ep_disconnect(ep, 0); });
             EXPECT_TRUE(ret == UCS_OK || ret == UCS_ERR_NOT_CONNECTED) << ucs_status_string(ret);
         }
         ++p.disconnected;
@@ -426,14 +445,14 @@ class acceptor {
     };
 
     static ucs_status_t create(entity &owner, sockaddr_storage address, acceptor *arg,
-                               uct_listener_h *listener_p, socklen_t length = 0)
+                               uct_listener_h *listener_p, socklen_t length = 0, int backlog = 128)
     {
         uct_listener_params_t params{};
         params.field_mask = UCT_LISTENER_PARAM_FIELD_CONN_REQUEST_CB |
                             UCT_LISTENER_PARAM_FIELD_USER_DATA | UCT_LISTENER_PARAM_FIELD_BACKLOG;
         params.conn_request_cb = on_request;
         params.user_data = arg;
-        params.backlog = 128;
+        params.backlog = backlog;
         return uct_listener_create(owner.cm(), reinterpret_cast<sockaddr *>(&address),
                                    length ? length : sizeof(address), &params, listener_p);
     }
@@ -464,7 +483,7 @@ class acceptor {
     void destroy_listener()
     {
         if (listener_) {
-            uct_listener_destroy(listener_);
+            call([&] { uct_listener_destroy(listener_); });
             listener_ = nullptr;
         }
     }
@@ -481,6 +500,17 @@ class acceptor {
     {
         std::lock_guard<std::mutex> held(mutex_);
         return data_;
+    }
+    // What the last request said of its client.
+    sockaddr_storage client()
+    {
+        std::lock_guard<std::mutex> held(mutex_);
+        return client_;
+    }
+    std::string client_device_address()
+    {
+        std::lock_guard<std::mutex> held(mutex_);
+        return client_device_address_;
     }
     size_t accepted_count()
     {
@@ -528,7 +558,8 @@ class acceptor {
     ucs_status_t reject_kept()
     {
         uct_conn_request_h request = pop();
-        return request ? uct_listener_reject(listener_, request) : UCS_ERR_NO_ELEM;
+        return request ? call([&] { return uct_listener_reject(listener_, request); })
+                       : UCS_ERR_NO_ELEM;
     }
 
     std::string reply_data = server_data;
@@ -550,10 +581,12 @@ class acceptor {
         return request;
     }
 
-    ucs_status_t accept(uct_conn_request_h request)
+    // data: what came with the request, where the caller knows.
+    ucs_status_t accept(uct_conn_request_h request, const std::string &data = {})
     {
         auto p = std::make_unique<peer>(accept_on ? *accept_on : owner_);
         p->private_data = reply_data;
+        p->received = data;
         p->answer_disconnect = answer_disconnect.load();
         p->pack_result = policy_ == policy::refuse_in_pack ? UCS_ERR_BUSY : UCS_OK;
         ucs_status_t ret = p->accept(request, policy_ == policy::accept_with_pack ||
@@ -571,6 +604,7 @@ class acceptor {
     {
         auto &a = *static_cast<acceptor *>(arg);
         EXPECT_FALSE(a.in_callback.exchange(true)) << "two callbacks at a time";
+        EXPECT_EQ(0, calls) << "a callback inside a call";
         EXPECT_EQ(15u, args->field_mask);
         EXPECT_EQ(15u, args->remote_data->field_mask);
         EXPECT_NE(0,
@@ -578,6 +612,10 @@ class acceptor {
         {
             std::lock_guard<std::mutex> held(a.mutex_);
             a.device_ = args->dev_name;
+            memcpy(&a.client_, args->client_address.addr, args->client_address.addrlen);
+            a.client_device_address_.assign(
+                reinterpret_cast<const char *>(args->remote_data->dev_addr),
+                args->remote_data->dev_addr_length);
             a.data_.assign(static_cast<const char *>(args->remote_data->conn_priv_data),
                            args->remote_data->conn_priv_data_length);
         }
@@ -592,10 +630,11 @@ class acceptor {
             usleep(100000);
             [[fallthrough]];
         case policy::reject_at_once:
-            a.reject_status = uct_listener_reject(listener, args->conn_request);
+            a.reject_status =
+                call([&] { return uct_listener_reject(listener, args->conn_request); });
             break;
         default:
-            a.accept(args->conn_request);
+            a.accept(args->conn_request, a.data());
             break;
         }
         a.in_callback = false;
@@ -609,6 +648,8 @@ class acceptor {
     std::mutex mutex_;
     std::string device_;
     std::string data_;
+    sockaddr_storage client_{};
+    std::string client_device_address_;
     std::vector<uct_conn_request_h> kept_;
     std::vector<std::unique_ptr<peer>> accepted_;
 };

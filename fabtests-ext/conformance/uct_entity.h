@@ -4,6 +4,8 @@
 // that posted it, and uct_test runs a test on a pair of entities of each enrolled transport.
 #pragma once
 
+#include "fabtests-ext/common/sanitized.h"
+
 #include <uct/api/uct.h>
 
 #include <chrono>
@@ -12,6 +14,7 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -52,21 +55,39 @@ struct message {
     std::string data;
 };
 
+struct tagged_message {
+    uct_tag_t tag;
+    uint64_t imm;
+    std::string data;
+};
+
 class entity {
   public:
     struct options {
         size_t rx_headroom = 0;
         size_t am_alignment = 0;
         size_t am_align_offset = 0;
+        const char *conn_timeout = nullptr;
+        bool tags = false; // unexpected tagged messages are recorded
+        uct_async_event_cb_t on_event = nullptr;
+        void *on_event_arg = nullptr;
+        const char *device = "lo"; // where there is a choice
+        ucs_time_t keepalive = 0;  // 0: none
     };
 
     entity(const std::string &transport, const options &o)
     {
-        open_md(transport);
+        if (leaks_by_itself(transport)) {
+            throw std::runtime_error("libfabric before 1.18 does not free its net's endpoints");
+        }
+        open_md(transport, o.device);
         EXPECT_EQ(uct_worker_create(nullptr, UCS_THREAD_MODE_SINGLE, &worker), UCS_OK);
         uct_iface_config_t *config = nullptr;
         EXPECT_EQ(uct_md_iface_config_read(md, transport.c_str(), nullptr, nullptr, &config),
                   UCS_OK);
+        if (o.conn_timeout) {
+            EXPECT_EQ(uct_config_modify(config, "CONN_TIMEOUT", o.conn_timeout), UCS_OK);
+        }
         uct_iface_params_t params{};
         params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE |
                             UCT_IFACE_PARAM_FIELD_RX_HEADROOM | UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
@@ -82,6 +103,22 @@ class entity {
                 UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT | UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET;
             params.am_alignment = o.am_alignment;
             params.am_align_offset = o.am_align_offset;
+        }
+        if (o.tags) {
+            params.field_mask |=
+                UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB | UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_ARG;
+            params.eager_cb = on_unexpected;
+            params.eager_arg = this;
+        }
+        if (o.keepalive) {
+            params.field_mask |= UCT_IFACE_PARAM_FIELD_KEEPALIVE_INTERVAL;
+            params.keepalive_interval = o.keepalive;
+        }
+        if (o.on_event) {
+            params.field_mask |=
+                UCT_IFACE_PARAM_FIELD_ASYNC_EVENT_CB | UCT_IFACE_PARAM_FIELD_ASYNC_EVENT_ARG;
+            params.async_event_cb = o.on_event;
+            params.async_event_arg = o.on_event_arg;
         }
         ucs_status_t status = uct_iface_open(md, worker, &params, config, &iface);
         uct_config_release(config);
@@ -121,20 +158,34 @@ class entity {
         uct_md_close(md);
     }
 
+    // Where others find it, in one piece.
+    struct address {
+        std::vector<char> device;
+        std::vector<char> iface;
+    };
+    address where() const { return {device_address, iface_address}; }
+
     uct_ep_h try_connect(const entity &to, ucs_status_t *status)
+    {
+        return try_connect(to.where(), status);
+    }
+
+    uct_ep_h try_connect(const address &to, ucs_status_t *status)
     {
         uct_ep_params_t params{};
         params.field_mask =
             UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR | UCT_EP_PARAM_FIELD_IFACE_ADDR;
         params.iface = iface;
-        params.dev_addr = reinterpret_cast<const uct_device_addr_t *>(to.device_address.data());
-        params.iface_addr = reinterpret_cast<const uct_iface_addr_t *>(to.iface_address.data());
+        params.dev_addr = reinterpret_cast<const uct_device_addr_t *>(to.device.data());
+        params.iface_addr = reinterpret_cast<const uct_iface_addr_t *>(to.iface.data());
         uct_ep_h ep = nullptr;
         *status = uct_ep_create(&params, &ep);
         return ep;
     }
 
-    uct_ep_h connect(const entity &to)
+    uct_ep_h connect(const entity &to) { return connect(to.where()); }
+
+    uct_ep_h connect(const address &to)
     {
         ucs_status_t status;
         uct_ep_h ep = try_connect(to, &status);
@@ -158,13 +209,30 @@ class entity {
         EXPECT_FALSE(in_call) << "message handler inside a posting call";
         self->received.push_back({slot->id, std::string(static_cast<char *>(data), length)});
         self->last_data = data;
-        if (self->keep && (flags & UCT_CB_PARAM_FLAG_DESC)) {
-            void *desc = static_cast<char *>(data) - self->headroom;
-            memset(desc, 0x5a, self->headroom); // the headroom is ours as well
-            self->kept.push_back(desc);
-            return UCS_INPROGRESS;
+        return self->keep_desc(data, flags);
+    }
+
+    static ucs_status_t on_unexpected(void *arg, void *data, size_t length, unsigned flags,
+                                      uct_tag_t tag, uint64_t imm, void **context)
+    {
+        auto *self = static_cast<entity *>(arg);
+        EXPECT_FALSE(in_call) << "unexpected message inside a posting call";
+        EXPECT_TRUE(flags & UCT_CB_PARAM_FLAG_FIRST);
+        EXPECT_EQ(*context, nullptr);
+        self->unexpected.push_back({tag, imm, std::string(static_cast<char *>(data), length)});
+        return self->keep_desc(data, flags);
+    }
+
+    // UCS_INPROGRESS when the test wants to keep the descriptor of an arrived message.
+    ucs_status_t keep_desc(void *data, unsigned flags)
+    {
+        if (!keep || !(flags & UCT_CB_PARAM_FLAG_DESC)) {
+            return UCS_OK;
         }
-        return UCS_OK;
+        void *desc = static_cast<char *>(data) - headroom;
+        memset(desc, 0x5a, headroom); // the headroom is ours as well
+        kept.push_back(desc);
+        return UCS_INPROGRESS;
     }
 
     static ucs_status_t on_error(void *arg, uct_ep_h ep, ucs_status_t status)
@@ -202,15 +270,16 @@ class entity {
     bool destroy_in_handler = false;
     std::vector<void *> kept;
     std::vector<message> received;
+    std::vector<tagged_message> unexpected;
     void *last_data = nullptr;
     std::vector<std::pair<uct_ep_h, ucs_status_t>> errors;
 
   private:
-    void open_md(const std::string &transport);
+    void open_md(const std::string &transport, const std::string &device);
 };
 
-// The memory domain that has the transport, on the loopback device where there is a choice.
-inline void entity::open_md(const std::string &transport)
+// The memory domain that has the transport, on the device where there is a choice.
+inline void entity::open_md(const std::string &transport, const std::string &device)
 {
     uct_component_h *list = nullptr;
     unsigned count = 0;
@@ -229,7 +298,7 @@ inline void entity::open_md(const std::string &transport)
         EXPECT_EQ(uct_component_query(list[i], &about), UCS_OK);
         std::string name = mds[0].md_name;
         for (const uct_md_resource_desc_t &m : mds) {
-            if (std::string(m.md_name) == "lo") {
+            if (m.md_name == device) {
                 name = m.md_name;
             }
         }
@@ -348,7 +417,7 @@ inline std::string name_of(const testing::TestParamInfo<const char *> &info)
 }
 
 // Enrolling a transport is one word here.
-#define UCT_CONFORMANCE_TRANSPORTS testing::Values("self", "shm", "tcp", "verbs")
+#define UCT_CONFORMANCE_TRANSPORTS testing::Values("self", "shm", "tcp", "tcprdm", "verbs")
 #define UCT_INSTANTIATE(suite)                                                                     \
     INSTANTIATE_TEST_SUITE_P(on, suite, UCT_CONFORMANCE_TRANSPORTS, name_of)
 

@@ -95,6 +95,31 @@ TEST_P(uct_event, 210_two_threads_that_sleep_wake_each_other)
     EXPECT_FALSE(failed) << "a wake-up was lost";
 }
 
+// An interface may treat who polls all the time differently: sleeping again is as good as before.
+TEST_P(uct_event, 210_who_has_polled_for_long_is_woken)
+{
+    if (alone()) {
+        GTEST_SKIP();
+    }
+    uct_ep_h ep = a().connect(b());
+    int fd = -1;
+    ASSERT_EQ(uct_iface_event_fd_get(b().iface, &fd), UCS_OK);
+    for (size_t round = 1; round <= 3; ++round) {
+        for (int i = 0; i < 2000; ++i) {
+            uct_worker_progress(a().worker);
+            uct_worker_progress(b().worker);
+        }
+        while (uct_iface_event_arm(b().iface, UCT_EVENT_RECV) == UCS_ERR_BUSY) {
+            uct_worker_progress(b().worker);
+        }
+        ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+        uct_worker_progress(a().worker);
+        pollfd p{fd, POLLIN, 0};
+        EXPECT_EQ(poll(&p, 1, 5000), 1);
+        EXPECT_TRUE(until([&] { return b().received.size() == round; }));
+    }
+}
+
 UCT_INSTANTIATE(uct_event);
 
 } // namespace

@@ -276,9 +276,22 @@ TEST_P(uct_flow, 216_nobody_there)
     gone.reset();
     b().device_address = device;
     b().iface_address = address;
-    a().connect(b());
-    ASSERT_TRUE(until([&] { return a().errors.size() == 1; }));
+    ucs_status_t status;
+    uct_ep_h ep = a().try_connect(b(), &status);
+    if (!ep) {
+        EXPECT_EQ(status, UCS_ERR_UNREACHABLE);
+        return;
+    }
+    a().eps.push_back(ep);
+    // A connectionless core finds out by sending.
+    ASSERT_TRUE(until([&] {
+        if (a().errors.empty()) {
+            EXPECT_NE(posting([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+        }
+        return a().errors.size() == 1;
+    }));
     EXPECT_EQ(a().errors[0].second, UCS_ERR_UNREACHABLE);
+    EXPECT_EQ(uct_ep_am_short(ep, 1, 0, nullptr, 0), UCS_ERR_UNREACHABLE);
 }
 
 TEST_P(uct_flow, 215_reachability_and_bad_addresses)

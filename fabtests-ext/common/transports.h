@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The sets of transports (UCX_TLS) that a suite of UCP runs over, one case of each test for each
+// set.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <initializer_list>
+#include <list>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace ucp_test {
+
+// Those sets of `usual`, or the ones that UCXLIKE_TEST_TLS names, with spaces between them: for
+// transports that only some machines have.
+inline std::vector<const char *> transports(std::initializer_list<const char *> usual)
+{
+    const char *asked = getenv("UCXLIKE_TEST_TLS");
+    if (!asked)
+        return usual;
+    static std::list<std::string> kept; // the names are pointers
+    std::vector<const char *> sets;
+    std::istringstream words(asked);
+    for (std::string word; words >> word;)
+        sets.push_back(kept.emplace_back(word).c_str());
+    return sets;
+}
+
+// "shm,tcp,self" is called shm_tcp.
+inline std::string transports_name(const testing::TestParamInfo<const char *> &info)
+{
+    std::string name = info.param;
+    if (name.ends_with(",self"))
+        name.erase(name.rfind(','));
+    std::replace(name.begin(), name.end(), ',', '_');
+    return name;
+}
+
+} // namespace ucp_test
+
+#define UCP_TEST_OVER(suite, ...)                                                                  \
+    INSTANTIATE_TEST_SUITE_P(over, suite, testing::ValuesIn(ucp_test::transports({__VA_ARGS__})),  \
+                             ucp_test::transports_name)
+#define UCP_TEST_OVER_ALL(suite) UCP_TEST_OVER(suite, "self", "shm", "tcp", "shm,tcp")
