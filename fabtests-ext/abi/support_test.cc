@@ -2,6 +2,8 @@
 // The table of what is supported against what the calls do: a UCT operation works when the
 // interface of some transport on this machine has it, and calls that are listed as unsupported say
 // so.
+#include "fabtests-ext/common/sanitized.h"
+#include "fabtests-ext/common/support_table.h"
 #include "uct/ops.h"
 
 #include <uct/api/uct.h>
@@ -9,37 +11,44 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <map>
-#include <sstream>
+#include <netinet/in.h>
 #include <string>
 #include <vector>
 
 namespace {
 
-// function -> whether it is listed as working
-std::map<std::string, bool> read_table()
-{
-    const char *root = getenv("top_srcdir");
-    std::ifstream file(std::string(root ? root : ".") + "/fabtests-ext/abi/support.tsv");
-    std::map<std::string, bool> table;
-    for (std::string line; std::getline(file, line);) {
-        std::istringstream row(line);
-        std::string face, group, kind, function, state;
-        if (line[0] != '#' && std::getline(row, face, '\t') && std::getline(row, group, '\t') &&
-            std::getline(row, kind, '\t') && std::getline(row, function, '\t') &&
-            std::getline(row, state, '\t')) {
-            table[function] = state == "works";
-        }
-    }
-    return table;
-}
-
 template <class Slot>
 bool has(Slot slot)
 {
     return slot && slot != uct::unsupported<Slot>::call;
+}
+
+// An interface that listens, where the domain has them.
+void open_server(uct_md_h md, uct_worker_h worker,
+                 const std::function<void(uct_md_h, uct_iface_h)> &f)
+{
+    uct_md_attr_t attr;
+    ASSERT_EQ(UCS_OK, uct_md_query(md, &attr));
+    if (!(attr.cap.flags & UCT_MD_FLAG_SOCKADDR)) {
+        return;
+    }
+    sockaddr_in any = {};
+    any.sin_family = AF_INET;
+    uct_iface_config_t *config;
+    ASSERT_EQ(UCS_OK, uct_md_iface_config_read(md, nullptr, nullptr, nullptr, &config));
+    uct_iface_params_t params = {};
+    params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_SOCKADDR;
+    params.open_mode = UCT_IFACE_OPEN_MODE_SOCKADDR_SERVER;
+    params.mode.sockaddr.listen_sockaddr = {reinterpret_cast<sockaddr *>(&any), sizeof(any)};
+    params.mode.sockaddr.conn_request_cb = [](uct_iface_h, void *, uct_conn_request_h, const void *,
+                                              size_t) {};
+    uct_iface_h iface;
+    ASSERT_EQ(UCS_OK, uct_iface_open(md, worker, &params, config, &iface));
+    f(md, iface);
+    uct_iface_close(iface);
+    uct_config_release(config);
 }
 
 // Calls f with the operations of every interface that this machine offers.
@@ -83,6 +92,7 @@ void for_each_interface(uct_worker_h worker, const std::function<void(uct_md_h, 
                 uct_config_release(config);
             }
             uct_release_tl_resource_list(tls);
+            open_server(md, worker, f);
             uct_md_close(md);
         }
         uct_config_release(md_config);
@@ -104,13 +114,16 @@ class support : public ::testing::Test {
         ucs_async_context_destroy(async_);
     }
 
-    const std::map<std::string, bool> table_ = read_table();
+    const std::map<std::string, bool> table_ = support_table::read();
     ucs_async_context_t *async_ = nullptr;
     uct_worker_h worker_ = nullptr;
 };
 
 TEST_F(support, uct_operation_works_when_some_transport_has_it)
 {
+    if (leaks_by_itself("tcprdm")) {
+        GTEST_SKIP() << "needs tcprdm, whose endpoints libfabric before 1.18 does not free";
+    }
     std::map<std::string, bool> found;
     for_each_interface(worker_, [&](uct_md_h, uct_iface_h iface) {
         const uct_iface_ops_t &ops = iface->ops;
@@ -137,25 +150,6 @@ TEST_F(support, uct_operation_works_when_some_transport_has_it)
         ASSERT_NE(table_.end(), row) << function;
         EXPECT_EQ(row->second, works) << function;
     }
-}
-
-TEST_F(support, memory_domain_calls_listed_as_unsupported_say_so)
-{
-    for (const char *function :
-         {"uct_md_mem_advise", "uct_md_mem_query", "uct_md_detect_memory_type"}) {
-        EXPECT_FALSE(table_.at(function)) << function;
-    }
-    for_each_interface(worker_, [&](uct_md_h md, uct_iface_h) {
-        char memory[64] = "";
-        ucs_memory_type_t type;
-        uct_md_mem_attr_t attr = {};
-        EXPECT_EQ(UCS_ERR_UNSUPPORTED, uct_md_mem_query(md, memory, sizeof(memory), &attr));
-        EXPECT_EQ(UCS_ERR_UNSUPPORTED,
-                  uct_md_detect_memory_type(md, memory, sizeof(memory), &type));
-        uct_mem_h memh = memory; // looked at by no domain
-        EXPECT_EQ(UCS_ERR_UNSUPPORTED,
-                  uct_md_mem_advise(md, memh, memory, sizeof(memory), UCT_MADV_WILLNEED));
-    });
 }
 
 } // namespace

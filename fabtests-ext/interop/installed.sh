@@ -10,8 +10,8 @@ stage=$PWD/fabtests-ext/interop/stage
 staged()
 {
     [ -e "$stage.stamp" ] &&
-        [ -z "$(find . "${top_srcdir:-..}/include" \( -name '*.la' -o -name '*.h' \) -newer "$stage.stamp" \
-            -not -path './fabtests-ext/*' -print -quit)" ]
+        [ -z "$(find . "${top_srcdir:-..}/include" \( -path ./fabtests-ext -o -path ./debian13 \) -prune -o \
+            \( -name '*.la' -o -name '*.h' \) -newer "$stage.stamp" -print -quit)" ]
 }
 
 # Several tests need it, perhaps at the same time; the first makes it.
@@ -71,4 +71,13 @@ build()
 with_library()
 {
     LD_LIBRARY_PATH=$dropin:$dropin/base:$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"
+}
+
+# private_calls PROGRAM: the functions of UCT that it calls and no installed header of UCX declares, so that
+# only the library of its own release has them as it expects: ucx_info from 1.14 on reads the memory domains
+# by uct_md_query_v2, whose structure changed its layout in 1.14, 1.15, 1.16 and 1.18.
+private_calls()
+{
+    with_library ldd -r "$(command -v "$1")" 2>/dev/null |
+        sed -n 's/^undefined symbol: \(uct_[a-z0-9_]*\).*/\1/p' | sort | tr '\n' ' '
 }

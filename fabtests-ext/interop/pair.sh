@@ -28,7 +28,8 @@ wait_for_listener()
 # run_pair PORT SERVER_COMMAND... -- CLIENT_COMMAND...: prints the client's output; if either side
 # fails, also the server's. Both sides are ended after PAIR_TIMEOUT seconds (default 60). A server that
 # never ends by itself (PAIR_ENDLESS=yes) is ended when the client is done. If PAIR_EXPECT is set, one of
-# the two must say it: UCX's examples end with status 0 where a transport is missing.
+# the two must say it: UCX's examples end with status 0 where a transport is missing. PAIR_OUTPUT is a
+# folder to leave both outputs in, as files "client" and "server".
 run_pair()
 {
     local port=$1 limit=${PAIR_TIMEOUT:-60} output server_pid client_status server_status
@@ -39,12 +40,12 @@ run_pair()
         shift
     done
     shift
-    output=$(mktemp -d) || return 99
+    output=${PAIR_OUTPUT:-$(mktemp -d)} || return 99
     # By line: what an endless server has said must not be lost in its buffer when it is ended.
     timeout -k 2 "$limit" stdbuf -oL "${server[@]}" >"$output/server" 2>&1 </dev/null &
     server_pid=$!
     wait_for_listener $server_pid "$port"
-    timeout -k 2 "$limit" "$@" </dev/null | tee "$output/client"
+    timeout -k 2 "$limit" "$@" </dev/null 2>&1 | tee "$output/client"
     client_status=${PIPESTATUS[0]}
     # A server whose client failed may wait for ever.
     [ $client_status -eq 0 ] && [ "${PAIR_ENDLESS:-no}" = no ] || kill $server_pid 2>/dev/null
@@ -60,6 +61,6 @@ run_pair()
         echo "client status $client_status, server status $server_status; the server said:"
         tail -n 30 "$output/server"
     fi
-    rm -rf "$output"
+    [ -n "${PAIR_OUTPUT:-}" ] || rm -rf "$output"
     [ $client_status -eq 0 ] && [ $server_status -eq 0 ]
 }

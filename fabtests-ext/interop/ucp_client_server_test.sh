@@ -13,6 +13,12 @@ for transport in $transports; do
     [ "$transport" != shm ] || UCX_TLS=shm,tcp
     for kind in tag am; do
         for size in 16 100000; do
+            # The client of newer ones registers its handler when its last send has completed, which may be
+            # after the server's answer to that has come.
+            if [ "$kind $size" = "am 100000" ] && grep -q 'FIN message' "$example"; then
+                skip "ucp_client_server -c am -s $size over $transport" "this one may lose the server's last message"
+                continue
+            fi
             pair "ucp_client_server -c $kind -s $size over $transport" \
                 "-c $kind -s $size -i 10 -p @PORT@" "-c $kind -s $size -i 10 -p @PORT@ -a $address"
         done

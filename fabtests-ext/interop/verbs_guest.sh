@@ -67,10 +67,31 @@ example()
 check "verbs lists rxe0" sees_device
 pingpong verbs msg -S 64
 gtest conformance/uct_test '*verbs*'
+UCXLIKE_RANDOM_STEPS=300 gtest conformance/uct_cm_test 'verbs/*'
+gtest conformance/uct_sockaddr_test '*verbs*'
+gtest conformance/uct_network_test '*verbs*'
+check "ucx_perftest over verbs" env PERFTEST_TRANSPORTS=verbs PERFTEST_ADDRESS=$server PERFTEST_ITERATIONS=10 \
+    "$here/uct_perftest_test.sh"
 example uct_hello_world
 example ucp_hello_world
 example ucp_client_server
+check "io_demo over verbs" env EXAMPLE_TRANSPORTS=verbs EXAMPLE_ADDRESS=$server IO_DEMO_FEW=2 "$here/io_demo_test.sh"
+check "ucx_perftest of UCP over verbs" env EXAMPLE_TRANSPORTS=verbs EXAMPLE_ADDRESS=$server PERFTEST_BRIEF=yes \
+    "$here/ucx_perftest_test.sh"
+check "MPICH over verbs" env EXAMPLE_TRANSPORTS=verbs MPI_RANKS=2 JOB_TIMEOUT=250 "$here/mpich_test.sh"
 pingpong ucxlike msg -S 64
 pingpong ucxlike msg -S 100000
+UCXLIKE_TEST_VERBS_ADDRESS=$server gtest conformance/prov_cm_schedule_test '*verbs*'
+
+# UCP's suites, each over verbs alone and with shared memory beside it.
+export UCXLIKE_TEST_TLS="verbs shm,verbs" UCXLIKE_TEST_ADDRESS=$server
+for suite in am buffers client_server compat ep fence listener memory probe rma stream tag wakeup; do
+    gtest conformance/ucp_${suite}_test '*verbs'
+done
+# In a process of its own, which has no device open when it forks its peers: these could not use it.
+gtest conformance/ucp_failure_test '*verbs-*b196*'
+gtest conformance/ucp_failure_test '*b196*verbs'
+unset UCXLIKE_TEST_TLS UCXLIKE_TEST_ADDRESS
+
 UCX_TLS=verbs program "UCP connections over verbs" functional/ucp_cm_demo $server
 finish

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Debian's ucx_info: what it lists of our transports, contexts, workers and endpoints.
+
+. "$(dirname "$0")/drop_in.sh"
+need ucx_info ucx-utils
+
+# says TEXT OPTION...: ucx_info with these options prints that, and every TEXT before a "--".
+says()
+{
+    local -a texts=()
+    local text
+    while [ "$1" != -- ]; do
+        texts+=("$1")
+        shift
+    done
+    shift
+    on_ours timeout 60 ucx_info "$@" >"$scratch/output" 2>&1 || {
+        tail -n 20 "$scratch/output"
+        return 1
+    }
+    for text in "${texts[@]}"; do
+        grep -q -- "$text" "$scratch/output" || {
+            echo "ucx_info $* does not print '$text'"
+            tail -n 30 "$scratch/output"
+            return 1
+        }
+    done
+}
+
+says_on_ours()
+{
+    says "$@" && only_ours 1
+}
+
+private=$(private_calls ucx_info)
+if [ -n "$private" ]; then
+    skip "ucx_info -d" "this ucx_info needs ${private}of its own UCX"
+else
+    check "ucx_info -d lists transports and devices" says_on_ours '#      Transport: shm' '#      Transport: tcp' \
+        '#         Device: lo' '#      Transport: self' 'connection:  *to ep, to iface' -- -d
+fi
+check "ucx_info -c lists settings" says_on_ours '^UCX_LOG_LEVEL=' -- -c
+check "ucx_info -p prints a context" says_on_ours '# UCP context' '#  *resource 0 ' -- -p -u tarsw
+check "ucx_info -w prints a worker" says_on_ours '# UCP worker' -- -w -u tarsw
+check "ucx_info -e prints an endpoint" says_on_ours '# UCP endpoint' 'lane\[0\]' -- -e -u tarsw
+check "ucx_info -m prints an allocation" says_on_ours 'allocated' -- -m 1M -u tarsw
+finish
