@@ -1,54 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What UCT costs above its core provider: 8-byte ping-pong between two processes with
 // uct_ep_am_short, and with a bare fi_inject / fi_cq_read loop, in turns, best and median of all
-// rounds.
+// rounds. Rounds are short, so that some of them meet no other load.
 //   uct_lat [shm|tcp] [rounds]
-#include <uct/api/uct.h>
+#include "uct_pair.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_rma.h>
-#include <sched.h>
-#include <string>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <vector>
 
+namespace uct_bench {
 namespace {
 
-int oob = -1; // to the other process
-
-void must(bool holds, const char *what)
+template <class Side, class Send>
+double ping_pong(Side &side, bool first, int count, Send &&send)
 {
-    if (!holds) {
-        fprintf(stderr, "uct_lat: %s failed\n", what);
-        exit(1);
-    }
-}
-
-void exchange(const void *mine, void *theirs, size_t length)
-{
-    must(write(oob, mine, length) == static_cast<ssize_t>(length), "write");
-    must(recv(oob, theirs, length, MSG_WAITALL) == static_cast<ssize_t>(length), "recv");
-}
-
-void meet()
-{
-    char c = 0;
-    exchange(&c, &c, 1);
-}
-
-template <class Send, class Wait>
-double ping_pong(bool first, int count, Send &&send, Wait &&wait)
-{
+    auto wait = [&] {
+        unsigned before = side.received;
+        while (side.received == before) {
+            side.poll();
+        }
+    };
     meet();
     auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < count; ++i) {
@@ -64,273 +34,45 @@ double ping_pong(bool first, int count, Send &&send, Wait &&wait)
     return d.count() / count / 2;
 }
 
-// Ours.
-class uct_side {
-  public:
-    explicit uct_side(const std::string &transport)
-    {
-        uct_component_h *list;
-        unsigned count;
-        must(uct_query_components(&list, &count) == UCS_OK, "uct_query_components");
-        for (unsigned i = 0; i < count; ++i) {
-            uct_component_attr_t attr{};
-            attr.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME;
-            uct_component_query(list[i], &attr);
-            if (transport == attr.name) {
-                uct_md_config_t *config;
-                must(uct_md_config_read(list[i], nullptr, nullptr, &config) == UCS_OK, "config");
-                must(uct_md_open(list[i], transport == "tcp" ? "lo" : transport.c_str(), config,
-                                 &md_) == UCS_OK,
-                     "uct_md_open");
-                uct_config_release(config);
-            }
-        }
-        must(md_ != nullptr, "finding the transport");
-        must(uct_worker_create(nullptr, UCS_THREAD_MODE_SINGLE, &worker_) == UCS_OK, "worker");
-        uct_tl_resource_desc_t *resource;
-        must(uct_md_query_tl_resources(md_, &resource, &count) == UCS_OK, "resources");
-        uct_iface_config_t *config;
-        must(uct_md_iface_config_read(md_, resource->tl_name, nullptr, nullptr, &config) == UCS_OK,
-             "config");
-        uct_iface_params_t params{};
-        params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE;
-        params.open_mode = UCT_IFACE_OPEN_MODE_DEVICE;
-        params.mode.device.tl_name = resource->tl_name;
-        params.mode.device.dev_name = resource->dev_name;
-        must(uct_iface_open(md_, worker_, &params, config, &iface_) == UCS_OK, "uct_iface_open");
-        uct_iface_progress_enable(iface_, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
-        uct_iface_set_am_handler(
-            iface_, 1,
-            [](void *arg, void *, size_t, unsigned) {
-                ++*static_cast<unsigned *>(arg);
-                return UCS_OK;
-            },
-            &received_, 0);
-        uct_iface_attr_t attr;
-        uct_iface_query(iface_, &attr);
-        char mine[2][256] = {};
-        char theirs[2][256];
-        uct_iface_get_device_address(iface_, reinterpret_cast<uct_device_addr_t *>(mine[0]));
-        uct_iface_get_address(iface_, reinterpret_cast<uct_iface_addr_t *>(mine[1]));
-        exchange(mine, theirs, sizeof(mine));
-        uct_ep_params_t ep{};
-        ep.field_mask =
-            UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR | UCT_EP_PARAM_FIELD_IFACE_ADDR;
-        ep.iface = iface_;
-        ep.dev_addr = reinterpret_cast<uct_device_addr_t *>(theirs[0]);
-        ep.iface_addr = reinterpret_cast<uct_iface_addr_t *>(theirs[1]);
-        must(uct_ep_create(&ep, &ep_) == UCS_OK, "uct_ep_create");
-    }
-
-    ~uct_side()
-    {
-        uct_ep_destroy(ep_);
-        uct_iface_close(iface_);
-        uct_worker_destroy(worker_);
-        uct_md_close(md_);
-    }
-
-    double run(bool first, int count)
-    {
-        return ping_pong(
-            first, count,
-            [&] {
-                while (uct_ep_am_short(ep_, 1, 0, nullptr, 0) != UCS_OK) {
-                    uct_worker_progress(worker_);
-                }
-            },
-            [&] {
-                unsigned before = waited_++;
-                while (received_ == before) {
-                    uct_worker_progress(worker_);
-                }
-            });
-    }
-
-  private:
-    uct_md_h md_ = nullptr;
-    uct_worker_h worker_ = nullptr;
-    uct_iface_h iface_ = nullptr;
-    uct_ep_h ep_ = nullptr;
-    unsigned received_ = 0;
-    unsigned waited_ = 0;
-};
-
-// The bare core: one endpoint, one posted receive for each message.
-class bare_side {
-  public:
-    bare_side(const std::string &provider, bool first)
-    {
-        fi_info *hints = fi_allocinfo();
-        hints->fabric_attr->prov_name = strdup(provider.c_str());
-        hints->ep_attr->type = provider == "shm" ? FI_EP_RDM : FI_EP_MSG;
-        hints->caps = FI_MSG;
-        hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR;
-        hints->domain_attr->threading = FI_THREAD_COMPLETION;
-        if (provider != "shm") {
-            hints->addr_format = FI_SOCKADDR_IN;
-        }
-        fi_info *info;
-        must(fi_getinfo(FI_VERSION(1, 17), provider == "shm" ? nullptr : "127.0.0.1", nullptr,
-                        provider == "shm" ? 0 : FI_SOURCE, hints, &info) == 0,
-             "fi_getinfo");
-        fid_fabric *fabric;
-        must(fi_fabric(info->fabric_attr, &fabric, nullptr) == 0, "fi_fabric");
-        must(fi_domain(fabric, info, &domain_, nullptr) == 0, "fi_domain");
-        fi_cq_attr attr{};
-        attr.format = FI_CQ_FORMAT_DATA;
-        attr.size = 1024;
-        attr.wait_obj = provider == "shm" ? FI_WAIT_NONE : FI_WAIT_FD;
-        must(fi_cq_open(domain_, &attr, &cq_, nullptr) == 0, "fi_cq_open");
-        provider == "shm" ? connect_rdm(info) : connect_msg(fabric, info, first);
-        for (int i = 0; i < 64; ++i) {
-            post(buffers_[i]);
-        }
-    }
-
-    ~bare_side() { fi_close(&ep_->fid); } // which removes its file; the rest goes with the process
-
-    double run(bool first, int count)
-    {
-        return ping_pong(
-            first, count,
-            [&] {
-                char data[8] = {};
-                while (fi_inject(ep_, data, sizeof(data), peer_) != 0) {
-                    poll();
-                }
-            },
-            [&] {
-                unsigned before = waited_++;
-                while (received_ == before) {
-                    poll();
-                }
-            });
-    }
-
-  private:
-    void post(char *buffer) { fi_recv(ep_, buffer, 256, nullptr, FI_ADDR_UNSPEC, buffer); }
-
-    void poll()
-    {
-        fi_cq_data_entry entries[16];
-        ssize_t n = fi_cq_read(cq_, entries, 16);
-        for (ssize_t i = 0; i < n; ++i) {
-            if (entries[i].flags & FI_RECV) {
-                ++received_;
-                post(static_cast<char *>(entries[i].op_context));
-            }
-        }
-    }
-
-    void connect_rdm(fi_info *info)
-    {
-        fid_av *av;
-        fi_av_attr attr{};
-        attr.type = FI_AV_TABLE;
-        must(fi_av_open(domain_, &attr, &av, nullptr) == 0, "fi_av_open");
-        must(fi_endpoint(domain_, info, &ep_, nullptr) == 0, "fi_endpoint");
-        must(fi_ep_bind(ep_, &av->fid, 0) == 0, "fi_ep_bind");
-        must(fi_ep_bind(ep_, &cq_->fid, FI_TRANSMIT | FI_RECV) == 0, "fi_ep_bind");
-        must(fi_enable(ep_) == 0, "fi_enable");
-        char mine[256] = {};
-        char theirs[256];
-        size_t length = sizeof(mine);
-        must(fi_getname(&ep_->fid, mine, &length) == 0, "fi_getname");
-        exchange(mine, theirs, sizeof(mine));
-        must(fi_av_insert(av, theirs, 1, &peer_, 0, nullptr) == 1, "fi_av_insert");
-    }
-
-    void connect_msg(fid_fabric *fabric, fi_info *info, bool first)
-    {
-        fid_eq *eq;
-        fi_eq_attr attr{};
-        attr.wait_obj = FI_WAIT_FD;
-        must(fi_eq_open(fabric, &attr, &eq, nullptr) == 0, "fi_eq_open");
-        char mine[64] = {};
-        char theirs[64];
-        uint32_t event;
-        fi_eq_cm_entry entry;
-        if (first) {
-            fid_pep *pep;
-            must(fi_passive_ep(fabric, info, &pep, nullptr) == 0, "fi_passive_ep");
-            must(fi_pep_bind(pep, &eq->fid, 0) == 0, "fi_pep_bind");
-            must(fi_listen(pep) == 0, "fi_listen");
-            size_t length = sizeof(mine);
-            must(fi_getname(&pep->fid, mine, &length) == 0, "fi_getname");
-            exchange(mine, theirs, sizeof(mine));
-            while (fi_eq_read(eq, &event, &entry, sizeof(entry), 0) < 0) {
-            }
-            info = entry.info;
-        } else {
-            exchange(mine, theirs, sizeof(mine));
-        }
-        must(fi_endpoint(domain_, info, &ep_, nullptr) == 0, "fi_endpoint");
-        must(fi_ep_bind(ep_, &eq->fid, 0) == 0, "fi_ep_bind");
-        must(fi_ep_bind(ep_, &cq_->fid, FI_TRANSMIT | FI_RECV) == 0, "fi_ep_bind");
-        must(fi_enable(ep_) == 0, "fi_enable");
-        must((first ? fi_accept(ep_, nullptr, 0) : fi_connect(ep_, theirs, nullptr, 0)) == 0,
-             "connecting");
-        while (fi_eq_read(eq, &event, &entry, sizeof(entry), 0) < 0) {
-        }
-    }
-
-    fid_domain *domain_;
-    fid_cq *cq_;
-    fid_ep *ep_;
-    fi_addr_t peer_ = FI_ADDR_UNSPEC;
-    char buffers_[64][256];
-    unsigned received_ = 0;
-    unsigned waited_ = 0;
-};
-
-double median(std::vector<double> v)
+void run(const std::string &transport, int rounds, bool first)
 {
-    std::sort(v.begin(), v.end());
-    return v[v.size() / 2];
+    uct_side ours(transport);
+    bare_side bare(transport, first);
+    const int count = transport == "shm" ? 200 : 50;
+    std::vector<double> a;
+    std::vector<double> b;
+    for (int i = 0; i <= rounds; ++i) {
+        double x = ping_pong(ours, first, count, [&] {
+            while (uct_ep_am_short(ours.ep, 1, 0, nullptr, 0) != UCS_OK) {
+                ours.poll();
+            }
+        });
+        double y = ping_pong(bare, first, count, [&] {
+            char data[8] = {};
+            while (fi_inject(bare.ep, data, sizeof(data), bare.peer) != 0) {
+                bare.poll();
+            }
+        });
+        if (i > 0) {
+            a.push_back(x);
+            b.push_back(y);
+        }
+    }
+    meet();
+    if (first) {
+        printf("uct am_short 8 B over %s: best %.3f us, median %.3f us; bare %s: best %.3f us, "
+               "median %.3f us; ratio best %.2f, median %.2f (aim: 1.25)\n",
+               transport.c_str(), best(a), median(a), transport.c_str(), best(b), median(b),
+               best(a) / best(b), median(a) / median(b));
+    }
 }
 
 } // namespace
+} // namespace uct_bench
 
 int main(int argc, char **argv)
 {
-    std::string transport = argc > 1 ? argv[1] : "shm";
-    int rounds = argc > 2 ? atoi(argv[2]) : 20;
-    int count = transport == "shm" ? 10000 : 2000;
-    int pair[2];
-    must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "socketpair");
-    pid_t child = fork();
-    bool first = child != 0;
-    oob = pair[first];
-    cpu_set_t cpus;
-    CPU_ZERO(&cpus);
-    CPU_SET(first, &cpus);
-    sched_setaffinity(0, sizeof(cpus), &cpus);
-
-    std::vector<double> a;
-    std::vector<double> b;
-    {
-        uct_side ours(transport);
-        bare_side bare(transport, first);
-        for (int i = 0; i <= rounds; ++i) {
-            double x = ours.run(first, count);
-            double y = bare.run(first, count);
-            if (i > 0) {
-                a.push_back(x);
-                b.push_back(y);
-            }
-        }
-        meet();
-    }
-    if (!first) {
-        return 0;
-    }
-    double best_a = *std::min_element(a.begin(), a.end());
-    double best_b = *std::min_element(b.begin(), b.end());
-    printf("uct am_short 8 B over %s: best %.3f us, median %.3f us; bare %s: best %.3f us, median "
-           "%.3f us; ratio best %.2f, median %.2f\n",
-           transport.c_str(), best_a, median(a), transport.c_str(), best_b, median(b),
-           best_a / best_b, median(a) / median(b));
-    waitpid(child, nullptr, 0);
+    uct_bench::processes both;
+    uct_bench::run(argc > 1 ? argv[1] : "shm", argc > 2 ? atoi(argv[2]) : 500, both.first());
     return 0;
 }

@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The same ucx_perftest, of Debian's ucx-utils, over our libucp and over UCX's own, in turns, so that both
+# meet the same machine. The best round of each side counts: all noise only adds. The medians stand
+# beside them.
+# Usage: ucx_compare.sh [ROUNDS]; printed by `make bench`. A report, not a test.
+# BENCH_PREFIX is put in front of both sides, as "chrt -f 5" where other work shares the cores.
+
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../interop/pair.sh"
+rounds=${1:-3}
+
+command -v ucx_perftest >/dev/null || {
+    echo "ucx_perftest is not installed"
+    exit 77
+}
+built=$(find "${top_builddir:-.}" -path '*/.libs/libucp.so.0' -not -path '*/stage/*' | head -n 1)
+[ -n "$built" ] || {
+    echo "libucp.so.0 is not built"
+    exit 77
+}
+built=$(cd "$(dirname "$built")" && pwd)
+
+# Only libucp and libuct are ours: the program has its libucs from UCX.
+ours=$(mktemp -d) || exit 99
+trap 'rm -rf "$ours"' EXIT
+ln -s "$built/libucp.so.0" "$built/libuct.so.0" "$ours"
+
+# result LIBRARIES TRANSPORTS TEST SIZE ITERATIONS COLUMN: one figure of the line of sums
+result()
+{
+    local -a run=(env UCX_TLS="$2")
+    [ -z "$1" ] || run+=(LD_LIBRARY_PATH="$1")
+    [ "$2" != tcp ] || run+=(UCX_NET_DEVICES=lo)
+    run+=(${BENCH_PREFIX:-} ucx_perftest)
+    next_port
+    PAIR_TIMEOUT=60 run_pair "$pair_port" "${run[@]}" -p "$pair_port" -- \
+        "${run[@]}" 127.0.0.1 -p "$pair_port" -t "$3" -s "$4" -n "$5" -w "$(($5 / 10))" 2>/dev/null |
+        awk -v column="$6" '$1 == "Final:" { print $column }'
+}
+
+# compare NAME AIM TRANSPORTS UCX_TRANSPORTS TEST SIZE ITERATIONS COLUMN least|most
+compare()
+{
+    local mine="" theirs="" median round order=-g
+    [ "$9" = least ] || order=-gr
+    for ((round = 0; round < rounds; round++)); do
+        theirs+=$(result "" "$4" "$5" "$6" "$7" "$8")$'\n'
+        mine+=$(result "$ours" "$3" "$5" "$6" "$7" "$8")$'\n'
+    done
+    mine=$(grep . <<<"$mine" | sort $order)
+    theirs=$(grep . <<<"$theirs" | sort $order)
+    median=$(ratio "$(middle "$mine")" "$(middle "$theirs")")
+    mine=$(head -n 1 <<<"$mine")
+    theirs=$(head -n 1 <<<"$theirs")
+    printf '%-30s %12s %12s %9s %9s   %s\n' "$1" "${mine:-failed}" "${theirs:-failed}" \
+        "$(ratio "$mine" "$theirs")" "$median" "$2"
+}
+
+# middle LINES: the median of sorted ones
+middle()
+{
+    sed -n "$((($(wc -l <<<"$1") + 1) / 2))p" <<<"$1"
+}
+
+ratio()
+{
+    awk -v a="$1" -v b="$2" 'BEGIN { print (a > 0 && b > 0 ? sprintf("%.3f", a / b) : "-") }'
+}
+
+# Columns of ucx_perftest: 3 the 50th percentile in us, 7 MB/s, 9 messages/s.
+echo "ucx_perftest over ucxlike and over UCX $(ucx_info -v 2>/dev/null | awk '/Version|version/ { print $NF; exit }'), the best of $rounds rounds"
+printf '%-30s %12s %12s %9s %9s   %s\n' "" ucxlike UCX ratio "of medians" "aim"
+# The target of ucx_perftest's one-sided tests waits at a barrier, where it polls its worker once in a
+# millisecond: that is when UCX answers a get over tcp, while ours has a thread that answers at once.
+# 1000 turns, because at first the target still polls all the time, until it has flushed.
+compare "tcp ucp_get 8 B, us" "at most 0.05" tcp tcp ucp_get 8 1000 3 least
+compare "tcp ucp_put_lat 8 B, us" "at most 0.6" tcp tcp ucp_put_lat 8 5000 3 least
+compare "tcp ucp_fadd 8 B, us" "" tcp tcp ucp_fadd 8 5000 3 least
+compare "tcp tag_lat 8 B, us" "at most 1.1" tcp tcp tag_lat 8 20000 3 least
+compare "tcp tag_bw 8 B, messages/s" "at least 2" tcp tcp tag_bw 8 200000 9 most
+compare "tcp tag_bw 1 MiB, MB/s" "at least 1" tcp tcp tag_bw 1048576 500 7 most
+compare "on-node tag_lat 8 B, us" "at most 2" shm posix,cma tag_lat 8 200000 3 least
+compare "on-node tag_bw 8 B, messages/s" "" shm posix,cma tag_bw 8 500000 9 most
+compare "on-node tag_bw 1 MiB, MB/s" "at least 1" shm posix,cma tag_bw 1048576 1000 7 most
