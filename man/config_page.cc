@@ -63,10 +63,18 @@ where the program calls them
 .Ev <PREFIX>_UCX_<NAME>
 of the environment, with the prefix that the program gave to
 .Fn ucp_config_read
-or one of its UCT equivalents
+or one of its UCT equivalents; of the UCT equivalents
+.Ev UCT_<PREFIX>_<NAME>
+before it
 .It
 .Ev UCX_<NAME>
-of the environment
+of the environment; of the UCT equivalents
+.Ev UCT_<NAME>
+before it
+.It
+lines
+.Li UCX_<NAME>=value
+of the file that the program named in one of these calls
 .It
 lines
 .Li UCX_<NAME>=value
@@ -81,6 +89,19 @@ or in
 .It
 the default
 .El
+.Pp
+A section of a file, which begins with
+.Li [NAME] ,
+may name conditions before its variables:
+.Li "CPU vendor" ,
+.Li "CPU model"
+(as in
+.Pa /proc/cpuinfo )
+and
+.Li "Product name" ,
+each with a pattern as of
+.Xr fnmatch 3 .
+Its variables count where all of them hold.
 .Pp
 Values are read when an object is created and do not change afterwards. A value that does not parse
 makes the creation fail with
