@@ -6,6 +6,8 @@
 #include "uct_entity.h"
 
 #include <deque>
+#include <fstream>
+#include <functional>
 
 namespace {
 
@@ -178,6 +180,10 @@ class side {
         auto &s = *static_cast<side *>(arg);
         s.expect_thread();
         EXPECT_EQ(greeting, std::string(static_cast<const char *>(data), length));
+        if (s.meanwhile) {
+            s.meanwhile(request);
+            return;
+        }
         std::lock_guard<std::mutex> held(s.mutex);
         s.requests.push_back(request);
     }
@@ -231,6 +237,7 @@ class side {
     std::vector<uct_ep_h> eps;
     std::mutex mutex;
     std::deque<uct_conn_request_h> requests;
+    std::function<void(uct_conn_request_h)> meanwhile; // a request's callback, if not the usual one
     ucs_status_t pack_result = UCS_OK;
     bool destroy_in_handler = false;
     std::atomic<int> errors = 0, answered = 0, disconnected = 0;
@@ -416,6 +423,37 @@ TEST_P(uct_sockaddr, server_that_leaves_with_requests_not_answered_ends_them)
     EXPECT_TRUE(until([&] { return client_->errors == count - unanswered; })) << client_->errors;
 }
 
+bool sleeps(pid_t thread)
+{
+    std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+    std::string text;
+    std::getline(file, text);
+    return text.compare(text.rfind(')') + 1, 2, " S") == 0; // behind the name
+}
+
+class uct_sockaddr_anywhere : public uct_sockaddr {};
+
+// Closing waits for the callback, which answers when it does.
+TEST_P(uct_sockaddr_anywhere, request_answered_in_its_callback_while_the_server_leaves)
+{
+    std::atomic<bool> called = false, closing = false;
+    pid_t main_thread = gettid();
+    server_->meanwhile = [&](uct_conn_request_h request) {
+        called = true;
+        EXPECT_TRUE(cm_test::wait([&] { return closing && sleeps(main_thread); }));
+        EXPECT_EQ(UCS_OK, uct_iface_reject(server_->iface, request));
+    };
+    uct_ep_h ep = client_->connect(address_);
+    // Without progress of the server, which would call back here.
+    ASSERT_TRUE(cm_test::wait([&] {
+        uct_worker_progress(client_->worker);
+        return called.load();
+    }));
+    closing = true;
+    server_->close();
+    EXPECT_EQ(UCS_ERR_REJECTED, answer_of(ep));
+}
+
 TEST_P(uct_sockaddr, nobody_listens)
 {
     server_->close();
@@ -549,6 +587,10 @@ std::string name_of(const testing::TestParamInfo<variant> &info)
 INSTANTIATE_TEST_SUITE_P(on, uct_sockaddr,
                          testing::Values(variant{"tcp", 0}, variant{"tcp", UCT_CB_FLAG_ASYNC},
                                          variant{"verbs", 0}, variant{"verbs", UCT_CB_FLAG_ASYNC}),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(on, uct_sockaddr_anywhere,
+                         testing::Values(variant{"tcp", UCT_CB_FLAG_ASYNC},
+                                         variant{"verbs", UCT_CB_FLAG_ASYNC}),
                          name_of);
 
 } // namespace

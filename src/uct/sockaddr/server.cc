@@ -59,10 +59,10 @@ server::server(uct_md &domain, uct_worker &worker, const uct_iface_params_t &par
     listen.conn_request_cb = on_request;
     listen.user_data = this;
     std::lock_guard guard(mutex_); // requests wait until the listener is known here
-    listener_.reset(static_cast<cm_listener *>(cm_->listen(address, listen)));
+    listener_ = cm_->listen(address, listen);
     uct_listener_attr_t attr{};
     attr.field_mask = UCT_LISTENER_ATTR_FIELD_SOCKADDR;
-    listener_->query(&attr);
+    uct_listener_query(listener_, &attr);
     listening_ = attr.sockaddr;
 }
 
@@ -75,9 +75,9 @@ server::~server()
         queued.swap(queued_);
     }
     for (uct_conn_request_h request : queued) {
-        ucs::guard([&] { listener_->reject(request); });
+        uct_listener_reject(listener_, request);
     }
-    listener_.reset(); // waits for a running callback
+    uct_listener_destroy(listener_); // waits for a running callback, which may still answer
     later_.drop();
     std::set<uct_ep_h> accepted;
     {
@@ -105,7 +105,7 @@ void server::on_request(uct_listener_h, void *arg, const uct_cm_listener_conn_re
     {
         std::lock_guard guard(self.mutex_);
         if (self.closing_) {
-            ucs::guard([&] { self.listener_->reject(request); });
+            uct_listener_reject(self.listener_, request);
             return;
         }
         if (!self.anywhere_) {
@@ -150,7 +150,7 @@ ucs_status_t server::accept(uct_conn_request_h request)
 
 ucs_status_t server::reject(uct_conn_request_h request)
 {
-    return ucs::guard([&] { return listener_->reject(request); });
+    return uct_listener_reject(listener_, request);
 }
 
 void server::on_notify(uct_ep_h ep, void *arg, const uct_cm_ep_server_conn_notify_args_t *args)

@@ -31,8 +31,8 @@ class server final : public iface {
 
     uct_sockaddr_conn_request_callback_t callback_;
     void *callback_arg_;
-    bool anywhere_; // the callback may run on another thread
-    std::unique_ptr<cm_listener> listener_;
+    bool anywhere_;                     // the callback may run on another thread
+    uct_listener_h listener_ = nullptr; // of use until it is destroyed, also meanwhile
 
     std::mutex mutex_; // taken before the connection manager's
     bool closing_ = false;
