@@ -355,19 +355,24 @@ TEST_P(ucp_stream_peers, b094_b095_many_senders_to_one)
     };
     generic_type type;
     std::vector<std::vector<char>> data;
+    ucp_dt_iov_t lists[count][2]; // as the data, read until the send is complete
     std::vector<ucs_status_ptr_t> sends;
     for (size_t round = 0; round < rounds; ++round) { // contiguous, a list, a type of the user
         for (size_t i = 0; i < count; ++i) {
             data.push_back(pattern(n, static_cast<unsigned>(10 * round + i)));
             std::vector<char> &d = data.back();
-            ucp_dt_iov_t list[] = {{d.data(), n / 3}, {d.data() + n / 3, n - n / 3}};
+            if (round == 1) {
+                lists[i][0] = {d.data(), n / 3};
+                lists[i][1] = {d.data() + n / 3, n - n / 3};
+            }
             ucp_request_param_t p = {};
             p.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
             p.datatype = round == 0   ? ucp_dt_make_contig(1)
                          : round == 1 ? ucp_dt_make_iov()
                                       : type.dt;
-            sends.push_back(ucp_stream_send_nbx(
-                out[i], round == 1 ? static_cast<void *>(list) : d.data(), round == 1 ? 2 : n, &p));
+            sends.push_back(
+                ucp_stream_send_nbx(out[i], round == 1 ? static_cast<void *>(lists[i]) : d.data(),
+                                    round == 1 ? 2 : n, &p));
             ASSERT_FALSE(UCS_PTR_IS_ERR(sends.back()));
             sent[i].insert(sent[i].end(), d.begin(), d.end());
             progress();
