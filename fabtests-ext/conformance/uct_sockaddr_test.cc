@@ -419,8 +419,9 @@ TEST_P(uct_sockaddr, server_that_leaves_with_requests_not_answered_ends_them)
     }
     server_->close();
     // Those that came in meanwhile are the program's, which has nothing left to answer them by.
+    // They end with the interface, as far as their clients hear of it.
     int unanswered = static_cast<int>(server_->waiting());
-    EXPECT_TRUE(until([&] { return client_->errors == count - unanswered; })) << client_->errors;
+    EXPECT_TRUE(until([&] { return client_->errors >= count - unanswered; })) << client_->errors;
 }
 
 bool sleeps(pid_t thread)
