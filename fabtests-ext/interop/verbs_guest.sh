@@ -35,6 +35,7 @@ gtest_cases()
     output=$(timeout 300 "$1" --gtest_filter="$2" --gtest_brief=0 2>&1)
     status=$?
     echo "$output"
+    [ $status -eq 0 ] || echo "exit status $status" # 124: the time was up; above 128: a signal
     [ $status -eq 0 ] && grep -q '^\[  PASSED  \] [1-9]' <<<"$output"
 }
 
