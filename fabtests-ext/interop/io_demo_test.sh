@@ -12,7 +12,7 @@ demo()
 {
     local tls=$1
     shift
-    PAIR_TIMEOUT=200 pair_on_ours "$tls" io_demo -p @PORT@ "$@" -- \
+    PAIR_TIMEOUT=${PAIR_TIMEOUT:-200} pair_on_ours "$tls" io_demo -p @PORT@ "$@" -- \
         io_demo "$address" -p @PORT@ -o read,write "$@"
 }
 

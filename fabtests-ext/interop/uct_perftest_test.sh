@@ -17,7 +17,7 @@ private=$(private_calls ucx_info)
 transports=${PERFTEST_TRANSPORTS:-self shm tcp}
 address=${PERFTEST_ADDRESS:-127.0.0.1}
 iterations=${PERFTEST_ITERATIONS:-40}
-export PAIR_TIMEOUT=60
+export PAIR_TIMEOUT=${PAIR_TIMEOUT:-60}
 
 # Only what we replace: the rest of UCX stays Debian's.
 with_dropin()
@@ -37,7 +37,7 @@ device_of()
 # What ucx_info -d says of a transport on its device.
 section()
 {
-    with_dropin timeout 60 ucx_info -d 2>/dev/null </dev/null | awk -v transport="$1" -v device="$(device_of "$1")" '
+    with_dropin timeout "$PAIR_TIMEOUT" ucx_info -d 2>/dev/null </dev/null | awk -v transport="$1" -v device="$(device_of "$1")" '
         $2 == "Transport:" { current = $3 }
         $2 == "Device:" { on = current == transport && $3 == device }
         $2 == "Memory" && $3 == "domain:" { on = 0 }

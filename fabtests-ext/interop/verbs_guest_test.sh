@@ -23,7 +23,7 @@ build_examples()
 }
 
 build_examples >"$scratch/build.log" 2>&1 || cat "$scratch/build.log"
-timeout 970 "$here/../scripts/rxe-vm" --timeout 950 --devices 2 --env top_builddir="$top_builddir" \
+timeout 2970 "$here/../scripts/rxe-vm" --timeout 2950 --devices 2 --env top_builddir="$top_builddir" \
     --env EXAMPLE_PROGRAMS="$scratch" --env UCXLIKE_PREFIX="${UCXLIKE_PREFIX:-$stage}" \
     --env IPATH_NO_BACKTRACE=1 "$here/verbs_guest.sh" </dev/null 2>&1 | tee "$scratch/output"
 status=${PIPESTATUS[0]}
