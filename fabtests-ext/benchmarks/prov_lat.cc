@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the provider costs: 8-byte ping-pong between two processes over the provider and over the
-// raw core provider below it, both in every round of one run. The figure is the best short batch:
-// other load on the machine only adds.
+// What the provider costs and gains: latency, message rate and bandwidth between two processes over
+// the provider, over the raw core provider below it and over libfabric's own RDM on MSG, all in
+// every round of one run. The figure is the best short batch: other load on the machine only adds.
+//
+// Usage: prov_lat [rounds [part of a name]]
 #include "fabtests-ext/common/fabric_app.h"
 
 #include <algorithm>
@@ -17,120 +19,230 @@ struct way {
     const char *provider;
     const char *transports; // of ours
     fi_ep_type type;
+    fi_threading threading = FI_THREAD_DOMAIN;
+};
+
+constexpr const char *raw_shm = "raw shm, RDM tagged";
+constexpr const char *raw_tcp = "raw tcp, MSG";
+constexpr const char *rxm = "tcp;ofi_rxm, RDM tagged";
+constexpr const char *over_shm = "ucxlike over shm, RDM tagged";
+constexpr const char *over_shm_safe = "ucxlike over shm, FI_THREAD_SAFE";
+constexpr const char *over_shm_msg = "ucxlike over shm, MSG";
+constexpr const char *over_tcp = "ucxlike over tcp, RDM tagged";
+constexpr const char *over_tcp_msg = "ucxlike over tcp, MSG";
+
+constexpr way ways[] = {
+    {raw_shm, "shm", nullptr, FI_EP_RDM},
+    {over_shm, "ucxlike", "shm,tcp", FI_EP_RDM},
+    {over_shm_safe, "ucxlike", "shm,tcp", FI_EP_RDM, FI_THREAD_SAFE},
+    {over_shm_msg, "ucxlike", "shm,tcp", FI_EP_MSG},
+    {raw_tcp, "tcp", nullptr, FI_EP_MSG},
+    {rxm, "tcp;ofi_rxm", nullptr, FI_EP_RDM},
+    {over_tcp, "ucxlike", "tcp", FI_EP_RDM},
+    {over_tcp_msg, "ucxlike", "tcp", FI_EP_MSG},
+};
+
+struct comparison {
+    const char *name;
     const char *against;
     double aim;
 };
 
-constexpr way ways[] = {
-    {"raw shm, RDM tagged", "shm", nullptr, FI_EP_RDM, nullptr, 0},
-    {"ucxlike over shm, RDM tagged", "ucxlike", "shm,tcp", FI_EP_RDM, "raw shm, RDM tagged", 2.0},
-    {"ucxlike over shm, MSG", "ucxlike", "shm,tcp", FI_EP_MSG, "raw shm, RDM tagged", 2.0},
-    {"raw tcp, MSG", "tcp", nullptr, FI_EP_MSG, nullptr, 0},
-    {"ucxlike over tcp, RDM tagged", "ucxlike", "tcp", FI_EP_RDM, "raw tcp, MSG", 1.3},
-    {"ucxlike over tcp, MSG", "ucxlike", "tcp", FI_EP_MSG, "raw tcp, MSG", 1.3},
+// A turn is a window of messages and their answer.
+struct figure {
+    const char *title;
+    const char *unit;
+    size_t size;
+    int window;
+    int turns; // of a batch
+    bool most; // whether more is better
+    double (*of)(double microseconds, const figure &f);
+    std::vector<comparison> compared;
 };
 
-constexpr int batch = 64;
+const figure figures[] = {
+    {"8-byte ping-pong",
+     "us",
+     8,
+     1,
+     64,
+     false,
+     [](double us, const figure &f) { return us / f.turns / 2; },
+     {{over_shm, raw_shm, 1.3},
+      {over_shm_safe, raw_shm, 1.3},
+      {over_shm_msg, raw_shm, 1.3},
+      {over_tcp, raw_tcp, 1.3},
+      {over_tcp, rxm, 1.0},
+      {over_tcp_msg, raw_tcp, 1.3}}},
+    {"8-byte messages",
+     "M/s",
+     8,
+     64,
+     16,
+     true,
+     [](double us, const figure &f) { return f.window * f.turns / us; },
+     {{over_shm, raw_shm, 0.5}, {over_tcp, rxm, 2.0}}},
+    {"messages of 4 KiB",
+     "MB/s",
+     4 << 10,
+     64,
+     4,
+     true,
+     [](double us, const figure &f) { return f.size * f.window * f.turns / us; },
+     {{over_shm, raw_shm, 0.9}, {over_tcp, rxm, 1.0}}},
+    {"messages of 16 KiB",
+     "MB/s",
+     16 << 10,
+     64,
+     2,
+     true,
+     [](double us, const figure &f) { return f.size * f.window * f.turns / us; },
+     {{over_shm, raw_shm, 0.9}, {over_tcp, rxm, 1.0}}},
+    {"messages of 1 MiB",
+     "MB/s",
+     1 << 20,
+     8,
+     1,
+     true,
+     [](double us, const figure &f) { return f.size * f.window * f.turns / us; },
+     {{over_shm, raw_shm, 0.97}, {over_tcp, rxm, 1.0}}},
+};
 
-void send(fabric_side &s, const void *buf)
-{
-    ssize_t r;
-    do {
-        r = s.opt.type == FI_EP_RDM ? fi_tinject(s.ep, buf, 8, s.peer, 1)
-                                    : fi_inject(s.ep, buf, 8, s.peer);
-        if (r == -FI_EAGAIN)
-            fi_cq_read(s.txcq, nullptr, 0);
-    } while (r == -FI_EAGAIN);
-    REQUIRE_EQ(r, 0);
-}
+constexpr size_t small = 8; // is injected
 
-void post(fabric_side &s, void *buf)
-{
-    ssize_t r = s.opt.type == FI_EP_RDM ? fi_trecv(s.ep, buf, 8, nullptr, FI_ADDR_UNSPEC, 1, 0, buf)
-                                        : fi_recv(s.ep, buf, 8, nullptr, FI_ADDR_UNSPEC, buf);
-    REQUIRE_EQ(r, 0);
-}
+// One end of a measurement: `in` receives, `out` is sent.
+struct end_point : fabric_side {
+    std::vector<char> in, out;
 
-void await(fabric_side &s)
-{
-    fi_cq_tagged_entry e;
-    ssize_t n;
-    while ((n = fi_cq_read(s.rxcq, &e, 1)) == -FI_EAGAIN) {
+    end_point(const options &o, size_t size) : fabric_side(o), in(size), out(size) {}
+    void post(int count)
+    {
+        for (int i = 0; i < count; ++i)
+            retry([&] {
+                return opt.type == FI_EP_RDM
+                           ? fi_trecv(ep, in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, 1, 0, &in)
+                           : fi_recv(ep, in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, &in);
+            });
     }
-    REQUIRE_EQ(n, 1);
-}
+    void send(int count)
+    {
+        for (int i = 0; i < count; ++i)
+            retry_sending(out.size());
+        if (out.size() > small)
+            await(txcq, count);
+    }
+    void answer() { retry_sending(small); }
+    void await(fid_cq *q, int count)
+    {
+        fi_cq_tagged_entry e[16];
+        while (count > 0) {
+            ssize_t n = fi_cq_read(q, e, std::min(count, 16));
+            REQUIRE(n > 0 || n == -FI_EAGAIN);
+            count -= n > 0 ? static_cast<int>(n) : 0;
+        }
+    }
 
-// Microseconds one way, of the best batch.
-double ping_pong(const way &w, partner &p, bool server, int milliseconds)
+  private:
+    void retry_sending(size_t n)
+    {
+        ssize_t r;
+        while ((r = post_send(n)) == -FI_EAGAIN)
+            fi_cq_read(txcq, nullptr, 0);
+        REQUIRE_EQ(r, 0);
+    }
+    ssize_t post_send(size_t n)
+    {
+        if (opt.type == FI_EP_RDM)
+            return n <= small ? fi_tinject(ep, out.data(), n, peer, 1)
+                              : fi_tsend(ep, out.data(), n, nullptr, peer, 1, &out);
+        return n <= small ? fi_inject(ep, out.data(), n, peer)
+                          : fi_send(ep, out.data(), n, nullptr, peer, &out);
+    }
+};
+
+// Of the best batch.
+double measure(const figure &f, const way &w, partner &p, bool server, int milliseconds)
 {
     options o;
     o.provider = w.provider;
     o.type = w.type;
     o.caps = w.type == FI_EP_RDM ? FI_TAGGED : FI_MSG;
-    o.threading = FI_THREAD_DOMAIN;
-    setenv("FI_UCXLIKE_TLS", w.transports ? w.transports : "", 1);
-    if (!w.transports)
-        unsetenv("FI_UCXLIKE_TLS");
-    fabric_side s(o);
+    o.threading = w.threading;
+    if (w.transports)
+        setenv("FI_UCXLIKE_TLS", w.transports, 1);
+    end_point s(o, f.size);
     if (w.type == FI_EP_RDM)
         s.open_rdm(p);
     else if (server)
         s.serve(p);
     else
         s.dial(p);
-    alignas(64) char in[8] = {}, out[8] = {};
-    post(s, in);
+    s.post(server ? f.window : 1);
     p.barrier();
     using clock = std::chrono::steady_clock;
-    double best = 1e9;
-    bool stop = false;
+    double least = 1e18;
     auto end = clock::now() + std::chrono::milliseconds(milliseconds);
     for (bool last = false; !last;) {
         auto start = clock::now();
-        last = !server && start > end;
-        out[0] = last; // the client says when it is enough
-        for (int i = 0; i < batch; ++i) {
+        if (!server)
+            s.out[0] = last = start > end; // the client says when it is enough
+        for (int i = 0; i < f.turns; ++i) {
             if (!server)
-                send(s, out);
-            await(s);
-            stop = in[0];
-            post(s, in);
+                s.send(f.window);
+            s.await(s.rxcq, server ? f.window : 1);
             if (server)
-                send(s, out);
+                last = s.in[0];
+            s.post(server ? f.window : 1);
+            if (server)
+                s.answer();
         }
-        if (server)
-            last = stop;
         std::chrono::duration<double, std::micro> took = clock::now() - start;
-        best = std::min(best, took.count() / batch / 2);
+        least = std::min(least, took.count());
     }
     p.barrier();
-    return best;
+    return f.of(least, f);
+}
+
+using results = std::map<std::string, double>;
+
+void show(const figure &f, const results &best)
+{
+    printf("\n%s, %s, the best batch\n", f.title, f.unit);
+    printf("%-34s %9s   %-25s %9s %6s %6s\n", "", "", "against", "", "ratio", "aim");
+    for (const comparison &c : f.compared) {
+        auto ours = best.find(c.name), theirs = best.find(c.against);
+        if (ours != best.end() && theirs != best.end())
+            printf("%-34s %9.3f   %-25s %9.3f %6.2f  %s%.2f\n", c.name, ours->second, c.against,
+                   theirs->second, ours->second / theirs->second, f.most ? ">=" : "<=", c.aim);
+    }
+}
+
+bool takes_part(const figure &f, const way &w)
+{
+    return std::any_of(f.compared.begin(), f.compared.end(), [&](const comparison &c) {
+        return c.name == w.name || c.against == w.name;
+    });
 }
 
 void run(partner &p, bool server, int rounds, const char *only)
 {
-    std::map<std::string, double> best;
+    std::map<const figure *, results> best;
     for (int r = 0; r < rounds; ++r) {
-        for (const way &w : ways) {
-            if (!strstr(w.name, only))
-                continue;
-            double us = ping_pong(w, p, server, 300);
-            auto it = best.emplace(w.name, us).first;
-            it->second = std::min(it->second, us);
+        for (const figure &f : figures) {
+            for (const way &w : ways) {
+                if (!takes_part(f, w) || !(strstr(w.name, only) || strstr(f.title, only)))
+                    continue;
+                double now = measure(f, w, p, server, 200);
+                double &kept = best[&f].emplace(w.name, now).first->second;
+                kept = f.most ? std::max(kept, now) : std::min(kept, now);
+            }
         }
     }
     if (server)
         return;
-    printf("8-byte ping-pong, us one way, best batch of %d in %d rounds\n", batch, rounds);
-    printf("%-32s %8s %8s %6s\n", "", "us", "ratio", "aim");
-    for (const way &w : ways) {
-        if (!best.count(w.name))
-            continue;
-        printf("%-32s %8.3f", w.name, best[w.name]);
-        if (w.against && best.count(w.against))
-            printf(" %8.2f %6.1f", best[w.name] / best[w.against], w.aim);
-        printf("\n");
-    }
+    for (const figure &f : figures)
+        if (best.count(&f))
+            show(f, best[&f]);
 }
 
 } // namespace
@@ -138,9 +250,9 @@ void run(partner &p, bool server, int rounds, const char *only)
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 5;
-    const char *only = argc > 2 ? argv[2] : ""; // part of a name
+    const char *only = argc > 2 ? argv[2] : "";
     std::string failed = run_pair([&](partner &p) { run(p, true, rounds, only); },
-                                  [&](partner &p) { run(p, false, rounds, only); }, 300);
+                                  [&](partner &p) { run(p, false, rounds, only); }, 600);
     if (!failed.empty())
         fprintf(stderr, "%s\n", failed.c_str());
     return failed.empty() ? 0 : 1;
