@@ -5,7 +5,9 @@
 #include "fabtests-ext/common/ucp_entity.h"
 #include "fabtests-ext/common/ucp_region.h"
 
+#include <algorithm>
 #include <csignal>
+#include <span>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,6 +157,39 @@ TEST_P(ucp_failure, killed_server)
     for (unsigned i = 0; i < count; ++i) {
         EXPECT_EQ(1, seen[i].count);
         EXPECT_EQ(UCS_OK, wait({&e}, close_nb(eps[i], true)));
+    }
+}
+
+TEST_P(ucp_failure, killed_server_of_many_endpoints)
+{
+    child peer = listening_child();
+    ASSERT_EQ(sizeof(uint16_t), peer.hello.size());
+    uint16_t port;
+    memcpy(&port, peer.hello.data(), sizeof(port));
+    entity e(with_tls());
+    struct one {
+        ucp_ep_h ep = nullptr;
+        errors seen;
+    } all[6];
+    for (one &o : all) {
+        ASSERT_EQ(UCS_OK, connect(e, port, &o.ep, &o.seen));
+        ASSERT_EQ(UCS_OK, wait({&e}, send_nb(o.ep, "x", 1, 1)));
+        ASSERT_EQ(UCS_OK, wait({&e}, flush_nb(o.ep)));
+    }
+    run_for({&e}, 0.05);
+    EXPECT_EQ(UCS_OK, wait({&e}, close_nb(all[0].ep, true))); // what was made first may go first
+    peer.kill_now();
+    EXPECT_LT(seconds_until(e,
+                            [&] {
+                                return std::all_of(all + 1, std::end(all),
+                                                   [](one &o) { return o.seen.count > 0; });
+                            }),
+              2.0);
+    run_for({&e}, 0.3);
+    EXPECT_EQ(0, all[0].seen.count);
+    for (one &o : std::span(all).subspan(1)) {
+        EXPECT_EQ(1, o.seen.count);
+        EXPECT_EQ(UCS_OK, wait({&e}, close_nb(o.ep)));
     }
 }
 

@@ -159,20 +159,16 @@ ucp_ep *create_ep(ucp_worker *worker, const ucp_ep_params_t *params)
 
 ucs_status_t query_sockaddr(ucp_ep *ep, ucp_ep_attr_t *attr)
 {
-    if (!ep->control->cm_ep) {
-        return UCS_ERR_NOT_CONNECTED;
-    }
-    uct_ep_attr_t uct = {};
-    uct.field_mask = UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR | UCT_EP_ATTR_FIELD_REMOTE_SOCKADDR;
-    ucs_status_t status = uct_ep_query(ep->control->cm_ep, &uct);
+    ucp::cm_addresses addresses;
+    ucs_status_t status = ucp::query_addresses(ep, &addresses);
     if (status != UCS_OK) {
         return status;
     }
     if (attr->field_mask & UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR) {
-        attr->local_sockaddr = uct.local_address;
+        attr->local_sockaddr = addresses.local;
     }
     if (attr->field_mask & UCP_EP_ATTR_FIELD_REMOTE_SOCKADDR) {
-        attr->remote_sockaddr = uct.remote_address;
+        attr->remote_sockaddr = addresses.remote;
     }
     return UCS_OK;
 }

@@ -10,6 +10,7 @@
 #include "ucs/sys.h"
 
 #include <cstring>
+#include <utility>
 
 namespace ucp {
 
@@ -59,19 +60,19 @@ std::vector<uint8_t> hello(ucp_ep *ep, H head, size_t max)
     return out;
 }
 
-// Callbacks of the connection manager's thread. The endpoint outlives its uct endpoint, whose
+// Callbacks of the connection manager's thread. The connection outlives its uct endpoint, whose
 // destruction waits for a running callback.
 ssize_t pack_hello(void *arg, const uct_cm_ep_priv_data_pack_args_t *, void *dest)
 {
-    const auto &data = static_cast<ucp_ep *>(arg)->control->private_data;
+    const auto &data = static_cast<cm_connection *>(arg)->private_data;
     memcpy(dest, data.data(), data.size());
     return static_cast<ssize_t>(data.size());
 }
 
 void client_cb(uct_ep_h, void *arg, const uct_cm_ep_client_connect_args_t *args)
 {
-    auto *ep = static_cast<ucp_ep *>(arg);
-    event ev{event::kind::connected, UCS_OK, ep->local_id};
+    auto *connection = static_cast<cm_connection *>(arg);
+    event ev{event::kind::connected, UCS_OK, connection->id};
     if (args->field_mask & UCT_CM_EP_CLIENT_CONNECT_ARGS_FIELD_STATUS) {
         ev.status = args->status;
     }
@@ -81,21 +82,21 @@ void client_cb(uct_ep_h, void *arg, const uct_cm_ep_client_connect_args_t *args)
         const auto *p = static_cast<const uint8_t *>(args->remote_data->conn_priv_data);
         ev.data.assign(p, p + args->remote_data->conn_priv_data_length);
     }
-    ep->worker->post_event(std::move(ev));
+    connection->worker->post_event(std::move(ev));
 }
 
 void server_cb(uct_ep_h, void *arg, const uct_cm_ep_server_conn_notify_args_t *args)
 {
-    auto *ep = static_cast<ucp_ep *>(arg);
+    auto *connection = static_cast<cm_connection *>(arg);
     bool has_status = args->field_mask & UCT_CM_EP_SERVER_CONN_NOTIFY_ARGS_FIELD_STATUS;
-    ep->worker->post_event(
-        {event::kind::notified, has_status ? args->status : UCS_OK, ep->local_id});
+    connection->worker->post_event(
+        {event::kind::notified, has_status ? args->status : UCS_OK, connection->id});
 }
 
 void disconnect_cb(uct_ep_h, void *arg)
 {
-    auto *ep = static_cast<ucp_ep *>(arg);
-    ep->worker->post_event({event::kind::disconnected, UCS_OK, ep->local_id});
+    auto *connection = static_cast<cm_connection *>(arg);
+    connection->worker->post_event({event::kind::connection_ended, UCS_OK, connection->id});
 }
 
 template <class H>
@@ -151,6 +152,8 @@ cm::cm(ucp_worker *worker)
 
 cm::~cm()
 {
+    connections.ended.clear();
+    connections.by_id.clear();
     uct_cm_close(uct);
 }
 
@@ -198,7 +201,9 @@ void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
                         0,
                         send_client_id ? ep->worker->client_id : 0,
                         ep->local_id};
-    ep->control->private_data = hello(ep, head, m.max_private_data);
+    cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
+    ep->control->cm = connection;
+    connection->private_data = hello(ep, head, m.max_private_data);
 
     ucs_sock_addr_t address = {remote, remote_length};
     uct_ep_params_t params = {};
@@ -207,7 +212,7 @@ void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
         UCT_EP_PARAM_FIELD_SOCKADDR_CB_FLAGS | UCT_EP_PARAM_FIELD_SOCKADDR_PACK_CB |
         UCT_EP_PARAM_FIELD_SOCKADDR_CONNECT_CB_CLIENT | UCT_EP_PARAM_FIELD_SOCKADDR_DISCONNECT_CB;
     params.cm = m.uct;
-    params.user_data = ep;
+    params.user_data = connection;
     params.sockaddr = &address;
     params.sockaddr_cb_flags = UCT_CB_FLAG_ASYNC;
     params.sockaddr_pack_cb = pack_hello;
@@ -217,9 +222,10 @@ void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
         params.field_mask |= UCT_EP_PARAM_FIELD_LOCAL_SOCKADDR;
         params.local_sockaddr = local;
     }
-    ucs_status_t status = uct_ep_create(&params, &ep->control->cm_ep);
+    ucs_status_t status = uct_ep_create(&params, &connection->uct);
     if (status != UCS_OK) {
-        ep->control->cm_ep = nullptr;
+        connection->uct = nullptr;
+        m.connections.release(std::exchange(ep->control->cm, nullptr));
         ep->worker->post_event({event::kind::failed, status, ep->local_id});
     }
 }
@@ -241,6 +247,10 @@ void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &cl
     cm &m = worker_cm(ep->worker);
     std::vector<uint8_t> data =
         hello(ep, server_head{WIRE_VERSION, 0, 0, 0, ep->local_id}, m.max_private_data);
+    cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
+    connection->peer_id = client.ep_id;
+    connection->peer_uuid = peer.uuid;
+    ep->control->cm = connection;
     uct_ep_params_t params = {};
     params.field_mask = UCT_EP_PARAM_FIELD_CM | UCT_EP_PARAM_FIELD_CONN_REQUEST |
                         UCT_EP_PARAM_FIELD_USER_DATA | UCT_EP_PARAM_FIELD_SOCKADDR_CB_FLAGS |
@@ -249,16 +259,17 @@ void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &cl
                         UCT_EP_PARAM_FIELD_SOCKADDR_DISCONNECT_CB;
     params.cm = m.uct;
     params.conn_request = request->uct;
-    params.user_data = ep;
+    params.user_data = connection;
     params.sockaddr_cb_flags = UCT_CB_FLAG_ASYNC;
     params.private_data = data.data();
     params.private_data_length = data.size();
     params.sockaddr_cb_server = server_cb;
     params.disconnect_cb = disconnect_cb;
-    status = uct_ep_create(&params, &ep->control->cm_ep);
+    status = uct_ep_create(&params, &connection->uct);
     request->uct = nullptr; // consumed, also by an error
     if (status != UCS_OK) {
-        ep->control->cm_ep = nullptr;
+        connection->uct = nullptr;
+        m.connections.release(std::exchange(ep->control->cm, nullptr));
         throw ucs::error(status, "ucp_ep_create: the client is gone: %s",
                          ucs_status_string(status));
     }
@@ -306,10 +317,10 @@ void on_conn_request(ucp_worker *worker, event &ev) noexcept
 void on_connected(ucp_ep *ep, const event &ev) noexcept
 {
     ep_control &c = *ep->control;
-    c.private_data = std::vector<uint8_t>(); // it was sent
     if (ep->status != UCS_OK || ep->state == ep_state::closed) {
         return;
     }
+    c.cm->private_data = std::vector<uint8_t>(); // it was sent
     if (ev.status != UCS_OK) {
         ep->set_failed(ev.status);
         return;
@@ -325,7 +336,7 @@ void on_connected(ucp_ep *ep, const event &ev) noexcept
         status = ucs::guard([&] { return choose_lanes(ep, peer); });
     }
     if (status == UCS_OK) {
-        status = uct_cm_client_ep_conn_notify(c.cm_ep);
+        status = uct_cm_client_ep_conn_notify(c.cm->uct);
     }
     if (status != UCS_OK) {
         ucs_diag("ep %p: the server's answer cannot be used: %s", static_cast<void *>(ep),
@@ -336,7 +347,11 @@ void on_connected(ucp_ep *ep, const event &ev) noexcept
     ep->remote_id = server.ep_id;
     c.peer_name = peer.name;
     c.cm_established = true;
+    c.cm->established = true;
+    c.cm->peer_id = server.ep_id;
+    c.cm->peer_uuid = peer.uuid;
     ep_connected(ep);
+    (void)ucs::guard([&] { share_connection(ep, peer); }); // else it keeps its own
 }
 
 void on_notified(ucp_ep *ep, const event &ev) noexcept
@@ -349,6 +364,7 @@ void on_notified(ucp_ep *ep, const event &ev) noexcept
         return;
     }
     ep->control->cm_established = true;
+    ep->control->cm->established = true;
     ep_connected(ep);
 }
 

@@ -12,6 +12,7 @@
 //   | worker address ...                   |
 #pragma once
 
+#include "ucp/cm_connection.h"
 #include "ucp/worker.h"
 
 #include <netinet/in.h>
@@ -41,6 +42,7 @@ struct cm {
 
     uct_cm_h uct = nullptr;
     size_t max_private_data = 0;
+    cm_connections connections;
 };
 
 // Opens it if needed; throws UNSUPPORTED when no transport has one.

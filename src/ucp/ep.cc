@@ -3,6 +3,7 @@
 // An endpoint's queue, its states, failure and end.
 #include "ucp/ep.h"
 
+#include "ucp/cm_connection.h"
 #include "ucp/ep_control.h"
 #include "ucp/proto.h"
 #include "ucp/wireup.h"
@@ -18,6 +19,9 @@ ucp_ep::ucp_ep(ucp_worker *w, ucp::ep_origin o)
 }
 
 ucp_ep::~ucp_ep() = default;
+
+ucp::ep_control::ep_control() = default;
+ucp::ep_control::~ep_control() = default;
 
 void ucp_ep::add_outstanding(ucp_request *req) noexcept
 {
@@ -239,11 +243,7 @@ void ep_teardown_lanes(ucp_ep *ep) noexcept
     }
     ep->lane_count = 0;
     ep->am_ep = nullptr;
-    if (c.cm_ep) {
-        uct_ep_h cm_ep = c.cm_ep;
-        c.cm_ep = nullptr;
-        uct_ep_destroy(cm_ep); // the peer is told that by its disconnect callback
-    }
+    leave_connection(ep);
 }
 
 void ep_destroy(ucp_ep *ep) noexcept

@@ -17,7 +17,9 @@ namespace ucp {
 enum control_todo : unsigned {
     TODO_REQUEST = 1, // ask the peer for its endpoint's id
     TODO_REPLY = 2,   // answer such a request
-    TODO_CLOSE = 4,   // we are going
+    TODO_SHARE = 4,   // ask the peer for another endpoint's connection (cm_connection.h)
+    TODO_SHARED = 8,  // agree
+    TODO_CLOSE = 16,  // we are going
 };
 
 // Work that must not happen inside a transport's callback; progress_slow() does it.
@@ -32,6 +34,9 @@ enum class close_reason : uint8_t { graceful, forced, worker_gone };
 
 enum class close_phase : uint8_t { none, flushing, disconnecting };
 
+class cm_connection; // cm_connection.h
+struct cm_addresses;
+
 struct peer_watch {
     ~peer_watch();
     uint64_t ep_id = 0;
@@ -41,6 +46,9 @@ struct peer_watch {
 };
 
 struct ep_control {
+    ep_control();
+    ~ep_control();
+
     bool user_owned = false;  // the user has, or had, the handle
     bool user_closed = false; // and gave it back
     bool error_reported = false;
@@ -49,6 +57,7 @@ struct ep_control {
     bool torn_down = false;
     bool fenced = false;     // nothing is sent while lane_gets are in flight
     bool close_seen = false; // the peer's close notice has arrived
+    bool close_sent = false; // ours has gone out
     bool grace = false;      // in worker->grace
     uint8_t armed_lane = 0;
     unsigned todo = 0;
@@ -71,10 +80,11 @@ struct ep_control {
     std::unique_ptr<peer_watch> watch;
 
     // Endpoints of the connection manager.
-    uct_ep_h cm_ep = nullptr;
+    cm_connection *cm = nullptr;
+    cm_connection *joining = nullptr; // the peer was asked to share it
+    std::unique_ptr<cm_addresses> addresses;
     bool cm_established = false;
     bool cm_disconnected = false;
-    std::vector<uint8_t> private_data;
     uint64_t grace_until_ns = 0;
     unsigned grace_rounds = 0;
 

@@ -50,7 +50,7 @@ std::vector<candidate> candidates_of(const ucp_worker &worker, const unpacked_ad
     return found;
 }
 
-ucs_status_t add_lane(ucp_ep *ep, const candidate &c)
+ucs_status_t open_lane(const candidate &c, uct_ep_h *handle)
 {
     uct_ep_params_t params = {};
     params.field_mask =
@@ -58,8 +58,13 @@ ucs_status_t add_lane(ucp_ep *ep, const candidate &c)
     params.iface = c.local->uct;
     params.dev_addr = reinterpret_cast<const uct_device_addr_t *>(c.remote->device_addr.data());
     params.iface_addr = reinterpret_cast<const uct_iface_addr_t *>(c.remote->iface_addr.data());
+    return uct_ep_create(&params, handle);
+}
+
+ucs_status_t add_lane(ucp_ep *ep, const candidate &c)
+{
     uct_ep_h handle = nullptr;
-    ucs_status_t status = uct_ep_create(&params, &handle);
+    ucs_status_t status = open_lane(c, &handle);
     if (status != UCS_OK) {
         const auto &desc = ep->worker->context->resources[c.local->resource].desc;
         ucs_debug("ep %p: no lane over %s/%s: %s", static_cast<void *>(ep), desc.tl_name,
@@ -151,6 +156,17 @@ void set_limits(ucp_ep *ep)
 }
 
 } // namespace
+
+ucs_status_t connect_lane(ucp_worker *worker, const unpacked_address &peer, uct_ep_h *lane)
+{
+    for (const candidate &c : candidates_of(*worker, peer)) {
+        if (open_lane(c, lane) == UCS_OK) {
+            return UCS_OK;
+        }
+    }
+    *lane = nullptr;
+    return UCS_ERR_UNREACHABLE;
+}
 
 ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer)
 {

@@ -3,6 +3,7 @@
 // Pairing of endpoints, the handshake messages and the peer watch. lanes.cc chooses the lanes.
 #include "ucp/wireup.h"
 
+#include "ucp/cm_connection.h"
 #include "ucp/proto.h"
 #include "ucs/error.h"
 #include "ucs/sys.h"
@@ -41,6 +42,14 @@ void matcher::remove(uint64_t uuid, uint32_t sn, ucp_ep *ep) noexcept
     ep->control->matched = false;
 }
 
+wireup_hdr notice_of(const ucp_ep *ep, wireup_kind kind) noexcept
+{
+    const ep_control &c = *ep->control;
+    return {
+        kind,         static_cast<uint8_t>(c.our_reason), 0, c.sn, ep->worker->uuid, ep->local_id,
+        ep->remote_id};
+}
+
 namespace {
 
 // Endpoints of a worker to itself pair within one count: 0 with 1, 2 with 3.
@@ -51,18 +60,35 @@ uint32_t partner_sn(const ucp_worker *worker, uint64_t uuid, uint32_t sn)
 
 struct outgoing {
     wireup_hdr hdr;
-    const std::vector<uint8_t> *address;
+    std::vector<uint8_t> tail;
 };
 
 size_t pack_outgoing(void *dest, void *arg)
 {
     auto *msg = static_cast<outgoing *>(arg);
     memcpy(dest, &msg->hdr, sizeof(msg->hdr));
-    if (msg->address) {
-        memcpy(static_cast<char *>(dest) + sizeof(msg->hdr), msg->address->data(),
-               msg->address->size());
+    if (!msg->tail.empty()) {
+        memcpy(static_cast<char *>(dest) + sizeof(msg->hdr), msg->tail.data(), msg->tail.size());
     }
-    return sizeof(msg->hdr) + msg->hdr.address_length;
+    return sizeof(msg->hdr) + msg->tail.size();
+}
+
+// SHARE: the peer's name of the connection, and as in a REQUEST our address.
+std::vector<uint8_t> tail_of(const ucp_ep *ep, wireup_kind kind)
+{
+    std::vector<uint8_t> tail;
+    if (kind == wireup_kind::share && ep->control->joining) {
+        const auto *name = reinterpret_cast<const uint8_t *>(&ep->control->joining->peer_id);
+        tail.assign(name, name + sizeof(uint64_t));
+    }
+    if (kind == wireup_kind::request || kind == wireup_kind::share) {
+        std::vector<uint8_t> address = pack_address(*ep->worker, false);
+        if (sizeof(wireup_hdr) + tail.size() + address.size() > ep->limits.max_bcopy) {
+            address = pack_address(*ep->worker, true);
+        }
+        tail.insert(tail.end(), address.begin(), address.end());
+    }
+    return tail;
 }
 
 ucs_status_t send_one(ucp_ep *ep, wireup_kind kind)
@@ -70,19 +96,8 @@ ucs_status_t send_one(ucp_ep *ep, wireup_kind kind)
     if (!ep->am_ep) {
         return UCS_ERR_NOT_CONNECTED;
     }
-    ep_control &c = *ep->control;
-    outgoing msg = {{kind, static_cast<uint8_t>(c.our_reason), 0, c.sn, ep->worker->uuid,
-                     ep->local_id, ep->remote_id},
-                    nullptr};
-    std::vector<uint8_t> address;
-    if (kind == wireup_kind::request) {
-        address = pack_address(*ep->worker, false);
-        if (sizeof(msg.hdr) + address.size() > ep->limits.max_bcopy) {
-            address = pack_address(*ep->worker, true);
-        }
-        msg.address = &address;
-        msg.hdr.address_length = static_cast<uint16_t>(address.size());
-    }
+    outgoing msg = {notice_of(ep, kind), tail_of(ep, kind)};
+    msg.hdr.tail_length = static_cast<uint16_t>(msg.tail.size());
     ssize_t sent = uct_ep_am_bcopy(ep->am_ep, AM_ID_WIREUP, pack_outgoing, &msg, 0);
     return sent < 0 ? static_cast<ucs_status_t>(sent) : UCS_OK;
 }
@@ -157,6 +172,8 @@ ucs_status_t send_todo(ucp_ep *ep) noexcept
         wireup_kind kind;
     } order[] = {{TODO_REQUEST, wireup_kind::request},
                  {TODO_REPLY, wireup_kind::reply},
+                 {TODO_SHARE, wireup_kind::share},
+                 {TODO_SHARED, wireup_kind::shared},
                  {TODO_CLOSE, wireup_kind::close}};
     ep_control &c = *ep->control;
     ucs_status_t status = UCS_OK;
@@ -170,6 +187,7 @@ ucs_status_t send_todo(ucp_ep *ep) noexcept
         }
         c.todo &= ~o.bit;
         c.wired = true;
+        c.close_sent = c.close_sent || o.bit == TODO_CLOSE;
     }
     return UCS_OK;
 }
@@ -222,7 +240,7 @@ namespace {
 void on_request(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *address)
 {
     unpacked_address peer;
-    if (unpack_address(address, hdr.address_length, &peer) != UCS_OK || peer.uuid != hdr.src_uuid) {
+    if (unpack_address(address, hdr.tail_length, &peer) != UCS_OK || peer.uuid != hdr.src_uuid) {
         ++worker->stale_messages;
         ucs_debug("worker %s drops a damaged connection request", worker->name.c_str());
         return;
@@ -289,10 +307,10 @@ ucp_ep *addressee(ucp_worker *worker, const wireup_hdr &hdr)
     return ep;
 }
 
-void dispatch(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *address)
+void dispatch(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *tail)
 {
     if (hdr.kind == wireup_kind::request) {
-        on_request(worker, hdr, address);
+        on_request(worker, hdr, tail);
         return;
     }
     if (hdr.kind == wireup_kind::ping) {
@@ -302,12 +320,18 @@ void dispatch(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *address)
     if (!ep) {
         return;
     }
+    bool from_peer = ep->remote_id == hdr.src_ep;
     if (hdr.kind == wireup_kind::reply) {
         ep->remote_id = hdr.src_ep;
         ep_connected(ep);
-    } else if (hdr.kind == wireup_kind::close &&
-               (ep->remote_id == hdr.src_ep || ep->remote_id == 0)) {
+    } else if (hdr.kind == wireup_kind::close && (from_peer || ep->remote_id == 0)) {
         on_close(ep, static_cast<close_reason>(hdr.reason));
+    } else if (hdr.kind == wireup_kind::share && from_peer && hdr.tail_length > sizeof(uint64_t)) {
+        uint64_t name;
+        memcpy(&name, tail, sizeof(name));
+        on_share(ep, name, tail + sizeof(name), hdr.tail_length - sizeof(name));
+    } else if (hdr.kind == wireup_kind::shared && from_peer) {
+        on_shared(ep);
     }
 }
 
@@ -322,7 +346,7 @@ ucs_status_t wireup_handler(void *arg, void *data, size_t length, unsigned)
         return UCS_OK;
     }
     memcpy(&hdr, data, sizeof(hdr));
-    if (hdr.address_length != length - sizeof(hdr)) {
+    if (hdr.tail_length != length - sizeof(hdr)) {
         ++worker->stale_messages;
         return UCS_OK;
     }

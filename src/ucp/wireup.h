@@ -7,7 +7,7 @@
 //
 //    0      1        2               4        8          16        24        32
 //   +------+--------+---------------+--------+----------+---------+---------+------------+
-//   | kind | reason | address length| number | our uuid | our ep  | your ep | address... |
+//   | kind | reason | tail length   | number | our uuid | our ep  | your ep | address... |
 //   +------+--------+---------------+--------+----------+---------+---------+------------+
 #pragma once
 
@@ -19,12 +19,19 @@
 namespace ucp {
 
 // ping: nothing but bytes that the peer's host acknowledges.
-enum class wireup_kind : uint8_t { request = 1, reply = 2, close = 3, ping = 4 };
+enum class wireup_kind : uint8_t {
+    request = 1,
+    reply = 2,
+    close = 3,
+    ping = 4,
+    share = 5,
+    shared = 6
+};
 
 struct wireup_hdr {
     wireup_kind kind;
     uint8_t reason; // close_reason
-    uint16_t address_length;
+    uint16_t tail_length;
     uint32_t sn;
     uint64_t src_uuid;
     uint64_t src_ep;
@@ -44,6 +51,12 @@ struct matcher {
     void add(uint64_t uuid, uint32_t sn, ucp_ep *ep);
     void remove(uint64_t uuid, uint32_t sn, ucp_ep *ep) noexcept;
 };
+
+// The head of a message to the endpoint's peer.
+wireup_hdr notice_of(const ucp_ep *ep, wireup_kind kind) noexcept;
+
+// The lane that would carry active messages to the peer, for no endpoint.
+ucs_status_t connect_lane(ucp_worker *worker, const unpacked_address &peer, uct_ep_h *lane);
 
 // Creates the lanes to the peer. UCS_ERR_UNREACHABLE: no transport of ours reaches it.
 ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer);

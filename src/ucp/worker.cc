@@ -36,6 +36,8 @@ ucs_status_t lane_failed(void *arg, uct_ep_h uct_ep, ucs_status_t status)
     });
     if (found) {
         found->set_failed(status == UCS_OK ? UCS_ERR_ENDPOINT_TIMEOUT : status);
+    } else if (worker->cm) {
+        worker->cm->connections.on_lane_failed(uct_ep);
     }
     return UCS_OK;
 }
@@ -332,6 +334,10 @@ unsigned ucp_worker::run_event(ucp::event &ev) noexcept
         keepalive->run_round();
         return 0;
     }
+    if (ev.what == ucp::event::kind::connection_ended) {
+        ucp::on_connection_ended(this, ev.ep_id);
+        return 1;
+    }
     ucp_ep *ep = ep_ids.find(ev.ep_id);
     if (!ep) {
         return 0;
@@ -351,6 +357,7 @@ unsigned ucp_worker::run_event(ucp::event &ev) noexcept
         break;
     case ucp::event::kind::conn_request:
     case ucp::event::kind::keepalive:
+    case ucp::event::kind::connection_ended:
         break;
     }
     return 1;
@@ -359,6 +366,9 @@ unsigned ucp_worker::run_event(ucp::event &ev) noexcept
 unsigned ucp_worker::progress_slow(unsigned transport_count) noexcept
 {
     unsigned count = run_events();
+    if (cm) {
+        cm->connections.ended.clear();
+    }
     if (!grace.empty()) {
         count += progress_grace(transport_count);
     }

@@ -53,12 +53,13 @@ struct iface {
 // event for one that is gone finds nothing.
 struct event {
     enum class kind : uint8_t {
-        conn_request, // a client asks the listener
-        connected,    // client: the server answered (status, data)
-        notified,     // server: the client has seen the answer (status)
-        disconnected, // either: the peer disconnected or died
-        keepalive,    // time to check the peers
-        failed,       // a lane or the peer's process failed (status)
+        conn_request,     // a client asks the listener
+        connected,        // client: the server answered (status, data)
+        notified,         // server: the client has seen the answer (status)
+        connection_ended, // either: the peer disconnected or died (ep_id: the connection's)
+        disconnected,     // the peer's process has ended
+        keepalive,        // time to check the peers
+        failed,           // a lane or the peer's process failed (status)
     };
     kind what = kind::failed;
     ucs_status_t status = UCS_OK;
