@@ -2,7 +2,7 @@
 //
 // Workers of thread mode MULTI, used by several threads at a time: communication, progress,
 // connections, wake-up.
-#include "fabtests-ext/common/ucp_entity.h"
+#include "fabtests-ext/common/ucp_region.h"
 
 #include <atomic>
 #include <poll.h>
@@ -17,7 +17,7 @@ options multi(const char *tls)
     options o;
     o.tls = tls;
     o.thread_mode = UCS_THREAD_MODE_MULTI;
-    o.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+    o.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
     return o;
 }
 
@@ -61,6 +61,38 @@ TEST_P(ucp_threads, all_send_and_receive_at_once)
         t.join();
     }
     EXPECT_EQ(threads * rounds, good);
+}
+
+TEST_P(ucp_threads, memory_comes_and_goes_while_others_use_theirs)
+{
+    ucp_ep_h to_b;
+    ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &to_b));
+    std::atomic<bool> stop{false};
+    std::thread mapping([&] {
+        while (!stop) {
+            region mine(a, to_b, nullptr, 4096), peers(b, to_b, nullptr, 4096);
+        }
+    });
+    constexpr size_t length = 100000;
+    std::vector<char> memory(64), in(length);
+    {
+        region from(a, to_b, nullptr, length), to(b, to_b, memory.data(), memory.size());
+        for (unsigned i = 0; i < 100; ++i) {
+            memset(from.data, static_cast<int>(i + 1), length);
+            ucp_request_param_t none = {};
+            ucs_status_ptr_t recv = recv_nb(b, in.data(), length, 5);
+            EXPECT_EQ(UCS_OK, finish(send_nb(to_b, from.data, length, 5)));
+            EXPECT_EQ(UCS_OK, finish(recv));
+            EXPECT_EQ(UCS_OK,
+                      finish(ucp_put_nbx(to_b, from.data, memory.size(), to.at(), to.rkey, &none)));
+            EXPECT_EQ(UCS_OK, finish(flush_nb(to_b)));
+            EXPECT_EQ(0, memcmp(from.data, in.data(), length));
+            EXPECT_EQ(0, memcmp(from.data, memory.data(), memory.size()));
+        }
+    }
+    stop = true;
+    mapping.join();
+    EXPECT_EQ(UCS_OK, finish(close_nb(to_b)));
 }
 
 TEST_P(ucp_threads, connections_come_and_go)

@@ -4,7 +4,6 @@
 // domains.
 #include "ucp/context.h"
 
-#include "ucp/mem.h"
 #include "ucp/resources.h"
 #include "ucs/error.h"
 #include "ucs/sys.h"
@@ -206,7 +205,6 @@ ucp_context::~ucp_context()
         ucs_warn("ucp_cleanup: %u workers of context %s still exist", worker_count.load(),
                  name.c_str());
     }
-    ucp::mem_cleanup(this);
     release();
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ucp/config.h"
+#include "ucp/mem_table.h"
 #include "ucs/lock.h"
 
 #include <ucp/api/ucp.h>
@@ -71,10 +72,9 @@ struct ucp_context {
     std::vector<ucp::tl_resource> resources; // best first; index travels in worker addresses
     std::vector<uct_component_h> cms;        // components with a connection manager, best first
 
-    // The memory code keeps its table of mapped regions here; taken by ucp_mem_map and friends.
-    ucs::opt_lock lock;
+    ucs::opt_lock lock; // of the listeners' connection requests
     std::atomic<unsigned> worker_count{0};
-    std::atomic<void *> memory{nullptr};
+    ucp::mem_table memory;
 
   private:
     void release() noexcept;

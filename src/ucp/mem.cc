@@ -11,42 +11,16 @@
 #include "ucp/worker.h"
 #include "ucs/check.h"
 #include "ucs/error.h"
-#include "ucs/ptr_map.h"
 
-#include <atomic>
 #include <cstdlib>
-#include <iterator>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <sys/mman.h>
 #include <unistd.h>
 
 namespace ucp {
 
-// The mappings of a context, by the id that travels in rkeys.
-struct mem_table {
-    std::mutex mutex;
-    ucs::ptr_map<ucp_mem> ids;
-    // Those with memory of ours, by address: it cannot go while an operation uses it.
-    std::map<uintptr_t, ucp_mem *> allocated;
-    std::atomic<size_t> allocated_count = 0;
-};
-
 namespace {
-
-mem_table *table_of(ucp_context *context)
-{
-    void *found = context->memory.load(std::memory_order_acquire);
-    if (found != nullptr)
-        return static_cast<mem_table *>(found);
-    auto *made = new mem_table;
-    if (context->memory.compare_exchange_strong(found, made, std::memory_order_acq_rel))
-        return made;
-    delete made;
-    return static_cast<mem_table *>(found);
-}
 
 size_t page_size() noexcept
 {
@@ -183,26 +157,30 @@ bool register_all(ucp_mem *mem, unsigned flags, unsigned access) noexcept
     return locked || !lock;
 }
 
-} // namespace
-
-void mem_cleanup(ucp_context *context) noexcept
+void list(ucp_mem *mem)
 {
-    delete static_cast<mem_table *>(context->memory.exchange(nullptr));
+    mem_table &table = mem->context->memory;
+    mem->id = ++table.last_id;
+    const mapping m = {mem->id, reinterpret_cast<uintptr_t>(mem->address), mem->length, mem};
+    table.by_id.add(m);
+    if (mem->allocated)
+        table.allocated.add(m);
 }
 
-ucp_mem *find_mapping(ucp_context *context, uint64_t id, uint64_t address, uint64_t length) noexcept
+void unlist(ucp_mem *mem) noexcept
 {
-    auto *table = static_cast<mem_table *>(context->memory.load(std::memory_order_acquire));
-    if (table == nullptr)
-        return nullptr;
-    std::lock_guard guard(table->mutex);
-    ucp_mem *mem = table->ids.find(id);
-    if (mem == nullptr)
-        return nullptr;
-    uint64_t base = reinterpret_cast<uintptr_t>(mem->address);
-    if (address < base || length > mem->length || address - base > mem->length - length)
-        return nullptr;
-    return mem;
+    mem_table &table = mem->context->memory;
+    table.by_id.remove(mem->id);
+    if (mem->allocated)
+        table.allocated.remove(reinterpret_cast<uintptr_t>(mem->address));
+}
+
+} // namespace
+
+bool is_mapped(ucp_worker *worker, uint64_t id, uint64_t address, uint64_t length) noexcept
+{
+    mapping m = worker->memory.by_id.find(id);
+    return m.id == id && m.holds(address, length);
 }
 
 // ---- temporary registrations of requests
@@ -211,19 +189,11 @@ namespace {
 
 // The mapping that we allocated the buffer in. Its registrations serve every operation on it, and
 // peers on this node may map it.
-ucp_mem *find_allocated(ucp_context *context, const void *buffer, size_t length)
+ucp_mem *find_allocated(ucp_worker *worker, const void *buffer, size_t length) noexcept
 {
-    auto *table = static_cast<mem_table *>(context->memory.load(std::memory_order_acquire));
-    if (table == nullptr || table->allocated_count.load(std::memory_order_relaxed) == 0)
-        return nullptr;
     auto address = reinterpret_cast<uintptr_t>(buffer);
-    std::lock_guard guard(table->mutex);
-    auto after = table->allocated.upper_bound(address);
-    if (after == table->allocated.begin())
-        return nullptr;
-    auto [base, mem] = *std::prev(after);
-    size_t offset = address - base;
-    return offset < mem->length && length <= mem->length - offset ? mem : nullptr;
+    mapping m = worker->memory.allocated.find(address);
+    return m.holds(address, length) ? m.mem : nullptr;
 }
 
 ucs_status_t reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length, unsigned access,
@@ -231,7 +201,7 @@ ucs_status_t reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length
 {
     ucp_mem *user = req->user_memh;
     if (user == nullptr)
-        user = find_allocated(req->worker->context, buffer, length);
+        user = find_allocated(req->worker, buffer, length);
     if (user != nullptr && user->md_map & (1u << md_index)) {
         *memh_p = user->memh[md_index];
         return UCS_OK;
@@ -332,7 +302,6 @@ UCS_EXPORT ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_par
         mem->length = length;
         mem->alloc_md = -1;
         mem->mem_type = UCS_MEMORY_TYPE_HOST;
-        ucp::mem_table *table = ucp::table_of(context);
         if (alloc && length != 0)
             ucp::allocate(mem.get(), address, length, fixed);
         if (import) {
@@ -347,11 +316,12 @@ UCS_EXPORT ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_par
                              "ucp_mem_map: %zu bytes at %p cannot be locked in memory", mem->length,
                              mem->address);
         }
-        std::lock_guard guard(table->mutex);
-        mem->id = table->ids.add(mem.get());
-        if (mem->allocated) {
-            table->allocated[reinterpret_cast<uintptr_t>(mem->address)] = mem.get();
-            ++table->allocated_count;
+        try {
+            ucp::list(mem.get());
+        } catch (const std::bad_alloc &) {
+            ucp::unlist(mem.get());
+            ucp::unmap(mem.get());
+            throw;
         }
         *memh_p = mem.release();
     });
@@ -361,13 +331,7 @@ UCS_EXPORT ucs_status_t ucp_mem_unmap(ucp_context_h context, ucp_mem_h memh)
 {
     UCS_CHECK_ARG(context != nullptr, "ucp_mem_unmap: context must not be NULL");
     UCS_CHECK_ARG(memh != nullptr, "ucp_mem_unmap: memh must not be NULL");
-    {
-        ucp::mem_table *table = ucp::table_of(context);
-        std::lock_guard guard(table->mutex);
-        table->ids.erase(memh->id);
-        if (memh->allocated && table->allocated.erase(reinterpret_cast<uintptr_t>(memh->address)))
-            --table->allocated_count;
-    }
+    ucp::unlist(memh);
     ucp::unmap(memh);
     delete memh;
     return UCS_OK;

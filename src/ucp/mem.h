@@ -24,7 +24,7 @@ struct ucp_mem {
     ucp_context *context;
     void *address;
     size_t length;
-    uint64_t id;     // in the context's table of mappings
+    uint64_t id;     // in rkeys
     uint16_t md_map; // mds with a registration
     uct_mem_h memh[ucp::MAX_MDS];
     bool allocated; // by us: freed at unmap
@@ -87,11 +87,7 @@ uint8_t rkey_lane(const ucp_ep *ep, const void *packed, size_t length, uint64_t 
 // Decides how the key's endpoint reaches the memory, once it has lanes.
 void rkey_resolve(ucp_rkey *rkey) noexcept;
 
-// Frees the table of mappings, when the context goes.
-void mem_cleanup(ucp_context *context) noexcept;
-
-// The mapping that an rkey named, if [address, address + length) lies in it.
-ucp_mem *find_mapping(ucp_context *context, uint64_t id, uint64_t address,
-                      uint64_t length) noexcept;
+// [address, address + length) lies in the mapping that an rkey named.
+bool is_mapped(ucp_worker *worker, uint64_t id, uint64_t address, uint64_t length) noexcept;
 
 } // namespace ucp

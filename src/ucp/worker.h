@@ -7,6 +7,7 @@
 
 #include "ucp/am_id.h"
 #include "ucp/context.h"
+#include "ucp/mem_table.h"
 #include "ucp/request.h"
 #include "ucp/settle.h"
 #include "ucs/compiler.h"
@@ -121,6 +122,7 @@ struct ucp_worker {
     unsigned flags = 0;
     std::string name;
     ucs::ptr_map<ucp_ep> ep_ids;
+    ucp::mem_views memory; // of the context's mappings
     std::vector<std::unique_ptr<ucp::iface>> ifaces;
     std::unique_ptr<ucp::wakeup> wakeup;       // null until something may sleep
     std::atomic<ucp::wakeup *> waker{nullptr}; // the same, for other threads

@@ -177,7 +177,7 @@ ucs_status_t amo_handler(void *arg, void *data, size_t length, unsigned)
         hdr.op >= UCP_ATOMIC_OP_LAST)
         return drop_damaged(worker, "amo", length);
     wire::amo_reply_hdr reply = {hdr.req, 0, UCS_OK};
-    if (find_mapping(worker->context, hdr.memh, hdr.address, hdr.size) != nullptr) {
+    if (is_mapped(worker, hdr.memh, hdr.address, hdr.size)) {
         reply.value = apply_sized(reinterpret_cast<void *>(hdr.address), hdr.op, hdr.size,
                                   hdr.value, hdr.compare);
     } else {

@@ -147,7 +147,7 @@ ucs_status_t reply_progress(ucp_request *req) noexcept
     uint64_t *c = req->control_data; // memh, address, length, initiator's request, offset
     size_t n = std::min<size_t>(c[2] - c[4], ep->limits.max_bcopy - sizeof(wire::data_hdr));
     reply_pack pack = {{c[3], c[4]}, reinterpret_cast<void *>(c[1] + c[4]), n};
-    bool good = find_mapping(req->worker->context, c[0], c[1] + c[4], n) != nullptr;
+    bool good = is_mapped(req->worker, c[0], c[1] + c[4], n);
     if (!good)
         pack = {{c[3], GET_FAILED}, nullptr, 0};
     ssize_t sent = uct_ep_am_bcopy(ep->am_ep, AM_ID_RMA_GET_REPLY, pack_reply, &pack, 0);
@@ -174,7 +174,7 @@ ucs_status_t rma_get_handler(void *arg, void *data, size_t length, unsigned)
         drop_stale(worker, "get");
         return UCS_OK;
     }
-    if (find_mapping(worker->context, hdr.memh, hdr.address, hdr.length) == nullptr) {
+    if (!is_mapped(worker, hdr.memh, hdr.address, hdr.length)) {
         ucs_error("worker %p: a get of %llu bytes at 0x%llx is outside the mapping it names",
                   (void *)worker, (unsigned long long)hdr.length, (unsigned long long)hdr.address);
         hdr.length = 1; // one piece, refused

@@ -173,8 +173,7 @@ ucs_status_t rma_put_handler(void *arg, void *data, size_t length, unsigned)
         return drop_damaged(worker, "put", length);
     memcpy(&hdr, data, sizeof(hdr));
     size_t n = length - sizeof(hdr);
-    ucp_mem *mem = find_mapping(worker->context, hdr.memh, hdr.address, n);
-    if (mem == nullptr) {
+    if (!is_mapped(worker, hdr.memh, hdr.address, n)) {
         ucs_error("worker %p: a put of %zu bytes to 0x%llx is outside the mapping it names",
                   (void *)worker, n, (unsigned long long)hdr.address);
         drop_stale(worker, "put");

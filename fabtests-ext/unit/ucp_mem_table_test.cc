@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Lists of mappings and the views of them.
+#include "ucp/mem_table.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace {
+
+using ucp::mapping;
+
+ucp_mem *mem(uintptr_t n)
+{
+    return reinterpret_cast<ucp_mem *>(n * 64);
+}
+
+TEST(mem_table, a_view_finds_the_last_entry_not_above)
+{
+    ucp::mem_table table;
+    ucp::mem_views views(table);
+    EXPECT_EQ(nullptr, views.allocated.find(5000).mem);
+    table.allocated.add({2, 8000, 100, mem(2)});
+    table.allocated.add({1, 4000, 1000, mem(1)});
+    EXPECT_EQ(nullptr, views.allocated.find(3999).mem);
+    EXPECT_EQ(mem(1), views.allocated.find(4000).mem);
+    EXPECT_EQ(mem(1), views.allocated.find(7999).mem);
+    EXPECT_EQ(mem(2), views.allocated.find(UINT64_MAX).mem);
+}
+
+TEST(mem_table, every_view_sees_what_comes_and_goes)
+{
+    ucp::mem_table table;
+    ucp::mem_views one(table), other(table);
+    for (uint64_t id = 1; id <= 3; ++id)
+        table.by_id.add({id, id * 1000, 10, mem(id)});
+    EXPECT_EQ(mem(2), one.by_id.find(2).mem);
+    table.by_id.remove(2);
+    table.by_id.remove(7); // never was
+    EXPECT_EQ(1u, one.by_id.find(2).id);
+    EXPECT_EQ(1u, other.by_id.find(2).id);
+    EXPECT_EQ(3u, other.by_id.find(3).id);
+}
+
+TEST(mem_table, a_mapping_holds_what_lies_in_it)
+{
+    const mapping m = {1, 4096, 100, mem(1)};
+    EXPECT_TRUE(m.holds(4096, 100));
+    EXPECT_TRUE(m.holds(4196, 0));
+    EXPECT_FALSE(m.holds(4095, 1));
+    EXPECT_FALSE(m.holds(4097, 100));
+    EXPECT_FALSE(m.holds(4196, 1));
+    EXPECT_FALSE(m.holds(4100, UINT64_MAX));
+    EXPECT_FALSE(mapping().holds(0, 0));
+}
+
+TEST(mem_table, a_list_changes_while_threads_look)
+{
+    ucp::mem_table table;
+    table.by_id.add({1, 4096, 100, mem(1)});
+    std::atomic<bool> stop{false};
+    std::thread changes([&] {
+        for (uint64_t id = 2; !stop; ++id) {
+            table.by_id.add({id, id * 4096, 100, mem(id)});
+            table.by_id.remove(id);
+        }
+    });
+    ucp::mem_views views(table);
+    for (int i = 0; i < 20000; ++i) {
+        ASSERT_EQ(mem(1), views.by_id.find(1).mem);
+        mapping last = views.by_id.find(UINT64_MAX);
+        ASSERT_EQ(mem(last.id), last.mem);
+    }
+    stop = true;
+    changes.join();
+}
+
+} // namespace

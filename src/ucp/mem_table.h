@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The mappings of a context, and its workers' views of them. ucp_mem_map and ucp_mem_unmap change a
+// list under its lock. A message looks into its worker's view, a copy that is renewed, under the
+// lock, when the list has changed since: it costs a load and a search.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+struct ucp_mem;
+
+namespace ucp {
+
+struct mapping {
+    uint64_t id;
+    uintptr_t address;
+    size_t length;
+    ucp_mem *mem; // nullptr: none. Another thread may unmap it unless an operation uses it
+
+    bool holds(uint64_t from, uint64_t bytes) const noexcept
+    {
+        return mem != nullptr && from >= address && bytes <= length &&
+               from - address <= length - bytes;
+    }
+};
+
+// Entries of ascending keys.
+class mem_list {
+  public:
+    using key_of = uint64_t (*)(const mapping &) noexcept;
+
+    explicit mem_list(key_of key) : key_(key) {}
+
+    void add(const mapping &m);
+    void remove(uint64_t key) noexcept; // if it is there
+
+  private:
+    friend class mem_view;
+    using entries = std::vector<mapping>;
+
+    entries::const_iterator above(const entries &in, uint64_t key) const noexcept;
+    mapping last_not_above(const entries &in, uint64_t key) const noexcept;
+
+    const key_of key_;
+    std::mutex mutex_;
+    std::atomic<uint64_t> generation_{0};
+    entries entries_;
+};
+
+// For one thread at a time.
+class mem_view {
+  public:
+    explicit mem_view(mem_list &list) : list_(list) {}
+
+    // The last entry whose key is not above this one.
+    mapping find(uint64_t key) noexcept;
+
+  private:
+    mapping renew_and_find(uint64_t key) noexcept;
+
+    mem_list &list_;
+    uint64_t seen_ = 0;
+    mem_list::entries copy_;
+};
+
+struct mem_table {
+    std::atomic<uint64_t> last_id{0};
+    // By the id that travels in rkeys.
+    mem_list by_id{[](const mapping &m) noexcept { return m.id; }};
+    // Those with memory of ours, by address: it cannot go while an operation uses it.
+    mem_list allocated{[](const mapping &m) noexcept -> uint64_t { return m.address; }};
+};
+
+struct mem_views {
+    explicit mem_views(mem_table &table) : by_id(table.by_id), allocated(table.allocated) {}
+
+    mem_view by_id;
+    mem_view allocated;
+};
+
+} // namespace ucp
