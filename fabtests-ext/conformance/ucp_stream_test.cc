@@ -275,6 +275,28 @@ TEST_P(ucp_stream, b097_completion_flags)
     }
 }
 
+// What does not suffice is left for the next receive.
+TEST_P(ucp_stream, forced_receive_of_everything_takes_all_or_nothing)
+{
+    std::vector<char> data = pattern(100), got(100);
+    ucp_request_param_t p = {};
+    p.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL | UCP_OP_ATTR_FIELD_FLAGS;
+    p.flags = UCP_STREAM_RECV_FLAG_WAITALL;
+    size_t n = 0;
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE,
+              UCS_PTR_STATUS(ucp_stream_recv_nbx(ba, got.data(), got.size(), &n, &p)));
+    ASSERT_EQ(UCS_OK, finish(send(data.data(), 60)));
+    arrive();
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE,
+              UCS_PTR_STATUS(ucp_stream_recv_nbx(ba, got.data(), got.size(), &n, &p)));
+    ASSERT_EQ(nullptr, ucp_stream_recv_nbx(ba, got.data(), 40, &n, &p));
+    EXPECT_EQ(40u, n);
+    ASSERT_EQ(UCS_OK, finish(send(data.data() + 60, 40)));
+    EXPECT_EQ(UCS_OK, finish(recv(got.data() + 40, 60, 1, &n, UCP_STREAM_RECV_FLAG_WAITALL)));
+    EXPECT_EQ(60u, n);
+    EXPECT_EQ(data, got);
+}
+
 UCP_TEST_OVER_ALL(ucp_stream);
 
 // ---- data from many, and before anybody asked for it

@@ -65,13 +65,17 @@ void free_chunk(stream_chunk *c) noexcept
     delete c;
 }
 
-// What the receive has is enough to complete it.
-bool satisfied(const ucp_request *req) noexcept
+// Enough for the receive to complete.
+bool enough(const ucp_request *req, size_t have) noexcept
 {
-    size_t have = req->info.length;
     if (have == req->dt.length())
         return true;
     return !(req->flags & REQ_WAITALL) && have != 0 && have % req->stream.elem == 0;
+}
+
+bool satisfied(const ucp_request *req) noexcept
+{
+    return enough(req, req->info.length);
 }
 
 // Put bytes into a receive; returns how many it took.
@@ -196,6 +200,20 @@ void drain(stream_state *s, ucp_request *req) noexcept
     }
 }
 
+// What a new receive would take of the kept bytes.
+size_t kept_for(stream_state *s, const ucp_request *req) noexcept
+{
+    size_t have = 0, wanted = req->dt.length();
+    if (!s->recvs.empty())
+        return 0;
+    for (stream_chunk *c : s->chunks) {
+        have += c->desc->length - c->used;
+        if (have >= wanted)
+            return wanted;
+    }
+    return have;
+}
+
 ucs_status_ptr_t stream_recv(const char *call, ucp_ep *ep, void *buffer, size_t count,
                              ucp_datatype_t dt, size_t *length_p, unsigned flags,
                              const ucp_request_param_t *param) noexcept
@@ -226,7 +244,9 @@ ucs_status_ptr_t stream_recv(const char *call, ucp_ep *ep, void *buffer, size_t 
     if (flags & UCP_STREAM_RECV_FLAG_WAITALL)
         req->flags |= REQ_WAITALL;
     req->flags |= REQ_POSTING;
-    if (s->recvs.empty()) {
+    bool must_end = param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
+    bool may_take = !must_end || enough(req, kept_for(s, req)); // else the bytes stay
+    if (may_take && s->recvs.empty()) {
         drain(s, req);
         if (s->chunks.empty())
             clear_ready(ep, s);
@@ -235,7 +255,7 @@ ucs_status_ptr_t stream_recv(const char *call, ucp_ep *ep, void *buffer, size_t 
         finish(req);
     } else if ((status = ep->check_usable()) != UCS_OK) {
         complete(req, status);
-    } else if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL && req->info.length == 0) {
+    } else if (must_end) {
         complete(req, UCS_ERR_NO_RESOURCE);
     } else {
         s->recvs.push_back(req);
