@@ -489,6 +489,32 @@ TEST_F(ucp_invalid_args, remote_memory)
     ASSERT_EQ(UCS_OK, ucp_mem_unmap(context_, memh));
 }
 
+TEST_F(ucp_invalid_args, memory_of_a_device)
+{
+    ucp_mem_h memh = map();
+    ucp_rkey_h rkey = key(memh);
+    auto remote = reinterpret_cast<uint64_t>(memory_);
+    ucp_request_param_t p = {};
+    p.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FIELD_DATATYPE;
+    p.memory_type = UCS_MEMORY_TYPE_CUDA;
+    p.datatype = ucp_dt_make_contig(8);
+    size_t length;
+    for (ucs_status_ptr_t got :
+         {ucp_tag_send_nbx(ep_, memory_, 1, 1, &p), ucp_tag_send_sync_nbx(ep_, memory_, 1, 1, &p),
+          ucp_tag_recv_nbx(worker_, memory_, 1, 1, 1, &p),
+          ucp_am_send_nbx(ep_, 0, nullptr, 0, memory_, 1, &p),
+          ucp_am_recv_data_nbx(worker_, memory_ + 64, memory_, 1, &p),
+          ucp_stream_send_nbx(ep_, memory_, 1, &p),
+          ucp_stream_recv_nbx(ep_, memory_, 1, &length, &p),
+          ucp_put_nbx(ep_, memory_, 1, remote, rkey, &p),
+          ucp_get_nbx(ep_, memory_, 1, remote, rkey, &p),
+          ucp_atomic_op_nbx(ep_, UCP_ATOMIC_OP_ADD, memory_, 1, remote, rkey, &p)}) {
+        EXPECT_EQ(UCS_ERR_UNSUPPORTED, UCS_PTR_STATUS(got));
+    }
+    ucp_rkey_destroy(rkey);
+    ASSERT_EQ(UCS_OK, ucp_mem_unmap(context_, memh));
+}
+
 TEST_F(ucp_invalid_args, requests_and_data_types)
 {
     ucp_request_attr_t attr = {};

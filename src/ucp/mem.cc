@@ -5,6 +5,7 @@
 #include "ucp/mem.h"
 
 #include "ucp/ep.h"
+#include "ucp/memory_type.h"
 #include "ucp/proto.h"
 #include "ucp/rails.h"
 #include "ucp/raw_value.h"
@@ -291,7 +292,7 @@ UCS_EXPORT ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_par
     // What is not known to be on a device may be in host memory.
     unsigned type = mask & UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE ? ucp::raw_value(params->memory_type)
                                                                : unsigned(UCS_MEMORY_TYPE_HOST);
-    if (type >= UCS_MEMORY_TYPE_CUDA && type <= UCS_MEMORY_TYPE_ROCM_MANAGED) {
+    if (ucp::is_device_memory(type)) {
         ucs_error("ucp_mem_map: params->memory_type %u: only host memory is supported", type);
         return UCS_ERR_UNSUPPORTED;
     }

@@ -8,6 +8,7 @@
 // still ran.
 #include "ucp/am/am.h"
 #include "ucp/ep.h"
+#include "ucp/memory_type.h"
 #include "ucp/proto.h"
 #include "ucp/rndv.h"
 #include "ucp/worker.h"
@@ -395,6 +396,9 @@ UCS_EXPORT ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data
     UCS_CHECK_ARG_PTR(param != nullptr, "ucp_am_recv_data_nbx: param must not be NULL");
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_AM),
                       "ucp_am_recv_data_nbx: the context was created without UCP_FEATURE_AM");
+    ucs_status_t status = ucp::check_memory("ucp_am_recv_data_nbx", param);
+    if (status != UCS_OK)
+        return UCS_STATUS_PTR(status);
     ucs::opt_guard guard(worker->lock);
     ucp::recv_desc *desc = ucp::usable_desc(data_desc);
     UCS_CHECK_ARG_PTR(desc != nullptr,
@@ -405,7 +409,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data
 
     if (desc->what == ucp::recv_desc::content::am) {
         ucp::dt_iter iter;
-        ucs_status_t status = iter.start_recv(buffer, count, dt);
+        status = iter.start_recv(buffer, count, dt);
         if (status == UCS_OK)
             status = desc->length > iter.length() ? UCS_ERR_MESSAGE_TRUNCATED
                                                   : iter.unpack(0, desc->data, desc->length);
@@ -419,7 +423,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data
     ucp_request *req = ucp::request_get(worker, ucp::req_kind::am_recv, param);
     if (req == nullptr)
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-    ucs_status_t status = req->dt.start_recv(buffer, count, dt);
+    status = req->dt.start_recv(buffer, count, dt);
     if (status != UCS_OK) {
         ucp::request_put(req);
         return UCS_STATUS_PTR(status);

@@ -6,6 +6,7 @@
 #include "ucp/am/am.h"
 #include "ucp/ep.h"
 #include "ucp/mem.h"
+#include "ucp/memory_type.h"
 #include "ucp/pieces.h"
 #include "ucp/proto.h"
 #include "ucp/rndv.h"
@@ -245,6 +246,8 @@ ucs_status_ptr_t am_send(const char *call, ucp_ep *ep, const am_args &a,
     ucp_worker *worker = ep->worker;
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_AM),
                       "%s: the context was created without UCP_FEATURE_AM", call);
+    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK))
+        return UCS_STATUS_PTR(kind);
     UCS_CHECK_ARG_PTR(a.id <= UINT16_MAX, "%s: id %u is above %u", call, a.id, UINT16_MAX);
     UCS_CHECK_ARG_PTR(a.header_len == 0 || (a.header != nullptr && a.header_len <= MAX_AM_HEADER),
                       "%s: header_length %zu is above %zu, or header is NULL", call, a.header_len,

@@ -229,6 +229,9 @@ UCS_EXPORT ucs_status_ptr_t ucp_atomic_op_nbx(ucp_ep_h ep, ucp_atomic_op_t opcod
         param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE &&
             (param->datatype == ucp_dt_make_contig(4) || param->datatype == ucp_dt_make_contig(8)),
         "ucp_atomic_op_nbx: param->datatype must be contiguous of 4 or 8 bytes");
+    ucs_status_t status = ucp::check_memory("ucp_atomic_op_nbx", param);
+    if (UCS_UNLIKELY(status != UCS_OK))
+        return UCS_STATUS_PTR(status);
     auto size = static_cast<uint8_t>(param->datatype >> UCP_DATATYPE_SHIFT);
     void *reply =
         param->op_attr_mask & UCP_OP_ATTR_FIELD_REPLY_BUFFER ? param->reply_buffer : nullptr;

@@ -258,6 +258,9 @@ UCS_EXPORT ucs_status_ptr_t ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t 
                                         const ucp_request_param_t *param)
 {
     UCS_CHECK_ARG_PTR(param != nullptr, "ucp_put_nbx: param must not be NULL");
+    ucs_status_t status = ucp::check_memory("ucp_put_nbx", param);
+    if (UCS_UNLIKELY(status != UCS_OK))
+        return UCS_STATUS_PTR(status);
     ucp_datatype_t dt =
         param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
     const ucp::rma_args args = {"ucp_put_nbx", ep,  const_cast<void *>(buffer), count, dt,

@@ -8,6 +8,7 @@
 
 #include "ucp/ep.h"
 #include "ucp/mem.h"
+#include "ucp/memory_type.h"
 #include "ucp/pieces.h"
 #include "ucp/proto.h"
 #include "ucp/worker.h"

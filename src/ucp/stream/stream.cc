@@ -6,6 +6,7 @@
 // completes when it has a whole number of elements (all of them with WAITALL).
 #include "ucp/ep.h"
 #include "ucp/mem.h"
+#include "ucp/memory_type.h"
 #include "ucp/pieces.h"
 #include "ucp/proto.h"
 #include "ucp/worker.h"
@@ -155,6 +156,8 @@ ucs_status_ptr_t stream_send(const char *call, ucp_ep *ep, const void *buffer, s
     ucp_worker *worker = ep->worker;
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_STREAM),
                       "%s: the context was created without UCP_FEATURE_STREAM", call);
+    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK))
+        return UCS_STATUS_PTR(kind);
     ucs::opt_guard guard(worker->lock);
     if (UCS_LIKELY((dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG)) {
         size_t length = count * (dt >> UCP_DATATYPE_SHIFT);
@@ -222,6 +225,8 @@ ucs_status_ptr_t stream_recv(const char *call, ucp_ep *ep, void *buffer, size_t 
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_STREAM),
                       "%s: the context was created without UCP_FEATURE_STREAM", call);
     UCS_CHECK_ARG_PTR(length_p != nullptr, "%s: length must not be NULL", call);
+    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK))
+        return UCS_STATUS_PTR(kind);
     ucs::opt_guard guard(worker->lock);
     stream_state *s = state_of(ep);
     ucp_request *req = s != nullptr ? request_get(worker, req_kind::stream_recv, param) : nullptr;

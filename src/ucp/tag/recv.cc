@@ -5,6 +5,7 @@
 // matcher. Fragments are collected by a `partial`, which unpacks directly once a receive was
 // matched.
 #include "ucp/ep.h"
+#include "ucp/memory_type.h"
 #include "ucp/proto.h"
 #include "ucp/rndv.h"
 #include "ucp/worker.h"
@@ -143,6 +144,8 @@ ucs_status_ptr_t tag_recv(const char *call, ucp_worker *worker, void *buffer, si
     UCS_CHECK_ARG_PTR(param != nullptr, "%s: param must not be NULL", call);
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_TAG),
                       "%s: the context was created without UCP_FEATURE_TAG", call);
+    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK))
+        return UCS_STATUS_PTR(kind);
     ucp_datatype_t dt =
         param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
     ucs::opt_guard guard(worker->lock);
@@ -180,6 +183,8 @@ ucs_status_ptr_t msg_recv(const char *call, ucp_worker *worker, void *buffer, si
     UCS_CHECK_ARG_PTR(param != nullptr, "%s: param must not be NULL", call);
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_TAG),
                       "%s: the context was created without UCP_FEATURE_TAG", call);
+    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK))
+        return UCS_STATUS_PTR(kind);
     ucs::opt_guard guard(worker->lock);
     auto *desc = reinterpret_cast<recv_desc *>(message);
     UCS_CHECK_ARG_PTR(!desc->match.is_waiting(), "%s: message was not removed by ucp_tag_probe_nb",

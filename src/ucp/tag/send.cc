@@ -5,6 +5,7 @@
 // rendezvous from rndv_thresh on. A synchronous send asks for an ACK, or is a rendezvous.
 #include "ucp/ep.h"
 #include "ucp/mem.h"
+#include "ucp/memory_type.h"
 #include "ucp/pieces.h"
 #include "ucp/proto.h"
 #include "ucp/rndv.h"
@@ -212,6 +213,8 @@ ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const void *buffer, size
     ucp_worker *worker = ep->worker;
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_TAG),
                       "%s: the context was created without UCP_FEATURE_TAG", call);
+    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK))
+        return UCS_STATUS_PTR(kind);
     uint32_t mask = param->op_attr_mask;
     ucp_datatype_t dt = mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
     ucs::opt_guard guard(worker->lock);
