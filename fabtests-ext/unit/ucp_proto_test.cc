@@ -132,6 +132,47 @@ TEST_F(ucp_proto, sends_that_find_no_room_keep_their_order)
     }));
 }
 
+TEST_F(ucp_proto, fast_completion_copies_what_would_hold_the_buffer)
+{
+    ab->limits.rndv_thresh = SIZE_MAX;
+    ab->limits.zcopy_thresh = 1000;
+    lane->hold_completions(true);
+    auto out = pattern(20000);
+    ucp_am_handler_param_t h = {};
+    int arrived = 0;
+    h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                   UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    h.id = 1;
+    h.arg = &arrived;
+    h.cb = [](void *arg, const void *, size_t, void *, size_t, const ucp_am_recv_param_t *) {
+        ++*static_cast<int *>(arg);
+        return UCS_OK;
+    };
+    ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(b->worker, &h));
+    for (bool fast : {true, false}) {
+        ucp_request_param_t p = {};
+        p.op_attr_mask = fast ? UCP_OP_ATTR_FLAG_FAST_CMPL : 0;
+        void *sent[] = {ucp_tag_send_nbx(ab, out.data(), out.size(), 1, &p),
+                        ucp_am_send_nbx(ab, 1, nullptr, 0, out.data(), out.size(), &p)};
+        std::vector<char> in(out.size());
+        counted got;
+        recv(in, &got);
+        int before = arrived;
+        ASSERT_TRUE(until([&] { return got.calls == 1 && arrived > before; }));
+        EXPECT_EQ(out, in);
+        for (void *s : sent)
+            EXPECT_EQ(fast, s == nullptr || ucp_request_is_completed(s));
+        EXPECT_TRUE(until([&] {
+            while (lane->held() != 0)
+                lane->complete(0);
+            return std::all_of(std::begin(sent), std::end(sent),
+                               [](void *s) { return s == nullptr || ucp_request_is_completed(s); });
+        }));
+        for (void *s : sent)
+            EXPECT_EQ(UCS_OK, wait({a.get(), b.get()}, s));
+    }
+}
+
 TEST_F(ucp_proto, fragments_stop_and_go_on_where_the_lane_filled)
 {
     ab->limits.rndv_thresh = SIZE_MAX;

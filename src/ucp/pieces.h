@@ -31,6 +31,8 @@ inline ucs_status_t data_request(ucp_ep *ep, data_way way, const void *buffer, s
     if (req == nullptr)
         return UCS_ERR_NO_MEMORY;
     req->ep = ep;
+    if (param != nullptr && param->op_attr_mask & UCP_OP_ATTR_FLAG_FAST_CMPL)
+        req->flags |= REQ_COPY;
     status = way == data_way::from_buffer
                  ? req->dt.start_send(buffer, count, dt)
                  : req->dt.start_recv(const_cast<void *>(buffer), count, dt);
@@ -40,6 +42,13 @@ inline ucs_status_t data_request(ucp_ep *ep, data_way way, const void *buffer, s
     }
     *req_p = req;
     return UCS_OK;
+}
+
+// Whether a message is sent out of the user's buffer, if its header fits.
+inline bool wants_zcopy(const ucp_request *req) noexcept
+{
+    return req->dt.is_contig() && req->dt.length() >= req->ep->limits.zcopy_thresh &&
+           !(req->flags & REQ_COPY);
 }
 
 // The buffer of a contiguous request is registered with the domain `md_index`, and `progress`,

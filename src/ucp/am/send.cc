@@ -141,9 +141,8 @@ ucs_status_t zcopy_progress(ucp_request *req) noexcept
 bool use_zcopy(const ucp_ep *ep, const ucp_request *req) noexcept
 {
     size_t head = sizeof(wire::am_first_hdr) + req->send.header_len;
-    return req->dt.length() >= ep->limits.zcopy_thresh && req->dt.is_contig() &&
-           req->send.header_len <= ZCOPY_HEADER_MAX && head <= ep->limits.max_hdr &&
-           head < ep->limits.max_zcopy;
+    return wants_zcopy(req) && req->send.header_len <= ZCOPY_HEADER_MAX &&
+           head <= ep->limits.max_hdr && head < ep->limits.max_zcopy;
 }
 
 // What did not go out in one call. Everything about lanes is decided when the first piece is sent.

@@ -143,8 +143,7 @@ ucs_status_t zcopy_progress(ucp_request *req) noexcept
 ucs_status_t start_progress(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
-    if (!req->dt.is_contig() || req->dt.length() < ep->limits.zcopy_thresh ||
-        ep->limits.max_hdr < sizeof(uint64_t) ||
+    if (!wants_zcopy(req) || ep->limits.max_hdr < sizeof(uint64_t) ||
         !start_zcopy(req, ep->am_lane().md_index, zcopy_progress))
         req->progress = bcopy_progress;
     return req->progress(req);

@@ -162,9 +162,9 @@ ucs_status_t zcopy_progress(ucp_request *req) noexcept
     return zcopy_message(req, id, &hdr, head);
 }
 
-bool use_zcopy(const ucp_ep *ep, const ucp_request *req, size_t length) noexcept
+bool use_zcopy(const ucp_ep *ep, const ucp_request *req) noexcept
 {
-    return length >= ep->limits.zcopy_thresh && req->dt.is_contig() && !(req->flags & REQ_SYNC) &&
+    return wants_zcopy(req) && !(req->flags & REQ_SYNC) &&
            ep->limits.max_hdr >= sizeof(wire::tag_first_hdr) && ep->limits.max_iov >= 1;
 }
 
@@ -190,8 +190,7 @@ UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const void *buffer, size_t c
                 (sync && !single && req->dt.type() == dt_iter::kind::generic);
     if (rndv) {
         rndv_send_tag(req);
-    } else if (use_zcopy(ep, req, length) &&
-               start_zcopy(req, ep->am_lane().md_index, zcopy_progress)) {
+    } else if (use_zcopy(ep, req) && start_zcopy(req, ep->am_lane().md_index, zcopy_progress)) {
         req->send.msg_id = ++ep->worker->proto->next_msg_id;
     }
     if (req->progress == nullptr) {
