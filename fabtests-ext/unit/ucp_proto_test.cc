@@ -173,6 +173,27 @@ TEST_F(ucp_proto, fast_completion_copies_what_would_hold_the_buffer)
     }
 }
 
+// Whether they fit into one piece is not known while the endpoint has no lanes.
+TEST_F(ucp_proto, synchronous_sends_posted_before_the_lanes_arrive_whole)
+{
+    ab->limits.rndv_thresh = SIZE_MAX;
+    const size_t room = ab->limits.max_bcopy;
+    for (size_t length = room - 64; length <= room; length += 4) {
+        auto out = pattern(length), in = std::vector<char>(length);
+        counted &s = count(), &r = count();
+        recv(in, &r);
+        lane->refuse_after(0);
+        ab->limits.max_bcopy = 0;
+        ASSERT_TRUE(UCS_PTR_IS_PTR(send(out, &s, 1, true)));
+        ab->limits.max_bcopy = room;
+        lane->release();
+        ASSERT_TRUE(until([&] { return s.calls == 1 && r.calls == 1; })) << length;
+        EXPECT_EQ(UCS_OK, s.status);
+        EXPECT_EQ(UCS_OK, r.status);
+        EXPECT_EQ(out, in);
+    }
+}
+
 TEST_F(ucp_proto, fragments_stop_and_go_on_where_the_lane_filled)
 {
     ab->limits.rndv_thresh = SIZE_MAX;

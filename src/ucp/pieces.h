@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the protocols that send a user's buffer (tag, am, stream, put, get) share: making the
-// request, and posting one piece of its data after the other.
+// What the protocols with a user's buffer (tag, am, stream, put, get) share: making the request,
+// and posting one piece of its data after the other.
 #pragma once
 
 #include "ucp/ep.h"
+#include "ucp/mem.h"
 #include "ucp/proto.h"
 #include "ucp/worker.h"
 #include "ucs/compiler.h"
@@ -37,6 +38,23 @@ inline ucs_status_t data_request(ucp_ep *ep, data_way way, const void *buffer, s
                  ? req->dt.start_send(buffer, count, dt)
                  : req->dt.start_recv(const_cast<void *>(buffer), count, dt);
     if (status != UCS_OK) {
+        request_put(req);
+        return status;
+    }
+    *req_p = req;
+    return UCS_OK;
+}
+
+// A request to receive into `count` elements at `buffer`. *req_p is unchanged when it fails.
+inline ucs_status_t recv_request(ucp_worker *worker, req_kind kind, void *buffer, size_t count,
+                                 ucp_datatype_t dt, const ucp_request_param_t *param,
+                                 ucp_request **req_p) noexcept
+{
+    ucp_request *req = request_get(worker, kind, param);
+    if (UCS_UNLIKELY(req == nullptr))
+        return UCS_ERR_NO_MEMORY;
+    ucs_status_t status = req->dt.start_recv(buffer, count, dt);
+    if (UCS_UNLIKELY(status != UCS_OK)) {
         request_put(req);
         return status;
     }
@@ -86,6 +104,27 @@ inline ucs_status_t bcopy_piece(ucp_request *req, uint8_t am_id, uct_pack_callba
         return UCS_INPROGRESS;
     complete(req, UCS_OK);
     return UCS_OK;
+}
+
+// One active message, the last of a request that ends with the peer's answer to it: `phase` is what
+// the answer shall find.
+inline ucs_status_t answered_piece(ucp_request *req, phase waiting, uint8_t am_id,
+                                   uct_pack_callback_t pack) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    size_t before = req->dt.offset();
+    uint8_t phase_before = req->phase;
+    // The answer may come inside the call (loopback): the request must be ready for it.
+    req->phase = waiting;
+    ep->add_outstanding(req);
+    ssize_t n = uct_ep_am_bcopy(ep->am_ep, am_id, pack, req, 0);
+    if (UCS_LIKELY(n >= 0))
+        return UCS_OK;
+    request_unlist(req);
+    req->phase = phase_before;
+    req->dt.rewind(before);
+    return static_cast<ucs_status_t>(n);
 }
 
 // At most `room` bytes of the registered buffer, which post(iov, count) hands to the endpoint of

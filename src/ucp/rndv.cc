@@ -5,6 +5,7 @@
 
 #include "ucp/ep.h"
 #include "ucp/mem.h"
+#include "ucp/pieces.h"
 #include "ucp/proto.h"
 #include "ucp/rails.h"
 #include "ucp/worker.h"
@@ -54,7 +55,6 @@ size_t pack_rts(void *dest, void *arg)
 ucs_status_t rts_progress(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
-    req->pend_lane = ep->am_lane_index;
     // Lanes are known only now: register where the peer can read, once.
     if (req->id == 0) {
         request_wire_id(req);
@@ -69,15 +69,7 @@ ucs_status_t rts_progress(ucp_request *req) noexcept
             }
         }
     }
-    // The answer may come inside the call (loopback): the request must be ready for it.
-    req->phase = PHASE_RTS;
-    ep->add_outstanding(req);
-    ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_RNDV_RTS, pack_rts, req, 0);
-    if (UCS_LIKELY(n >= 0))
-        return UCS_OK;
-    request_unlist(req);
-    req->phase = PHASE_NONE;
-    return static_cast<ucs_status_t>(n);
+    return answered_piece(req, PHASE_RTS, AM_ID_RNDV_RTS, pack_rts);
 }
 
 size_t pack_data(void *dest, void *arg)

@@ -83,54 +83,33 @@ ucs_status_t eager_progress(ucp_request *req) noexcept
 
 ucs_status_t sync_progress(ucp_request *req) noexcept
 {
-    ucp_ep *ep = req->ep;
-    req->pend_lane = ep->am_lane_index;
     request_wire_id(req);
-    req->dt.rewind(0);
-    // The ACK may come inside the call (loopback): the request must be ready for it.
-    req->phase = PHASE_SYNC;
-    ep->add_outstanding(req);
-    ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_TAG_SYNC, pack_sync_request, req, 0);
-    if (UCS_LIKELY(n >= 0))
-        return UCS_OK;
-    request_unlist(req);
-    req->phase = PHASE_NONE;
-    return static_cast<ucs_status_t>(n);
+    return answered_piece(req, PHASE_SYNC, AM_ID_TAG_SYNC, pack_sync_request);
+}
+
+uint8_t fragment_id(const ucp_request *req) noexcept
+{
+    return req->dt.offset() == 0 ? AM_ID_TAG_FIRST : AM_ID_TAG_MIDDLE;
 }
 
 ucs_status_t multi_progress(ucp_request *req) noexcept
 {
-    ucp_ep *ep = req->ep;
-    req->pend_lane = ep->am_lane_index;
-    size_t before = req->dt.offset();
-    bool first = before == 0;
-    if (first && req->flags & REQ_SYNC)
+    return bcopy_piece(req, fragment_id(req), pack_fragment);
+}
+
+// The receiver may match, and answer, the first piece before the last one is sent.
+ucs_status_t multi_sync_progress(ucp_request *req) noexcept
+{
+    size_t left = req->dt.length() - req->dt.offset();
+    size_t head = sizeof(wire::frag_hdr);
+    if (req->dt.offset() == 0) {
+        head = sizeof(wire::tag_first_hdr);
         request_wire_id(req);
-    bool sync = req->flags & REQ_SYNC;
-    if (sync && req->phase == PHASE_NONE)
         req->phase = PHASE_SYNC_SENDING;
-    bool last = req->dt.length() - before + sizeof(wire::frag_hdr) <= ep->limits.max_bcopy;
-    bool wait = sync && last && req->phase != PHASE_SYNC_MATCHED;
-    if (wait) { // may be answered inside the call
-        req->phase = PHASE_SYNC;
-        ep->add_outstanding(req);
     }
-    ssize_t n = uct_ep_am_bcopy(ep->am_ep, first ? AM_ID_TAG_FIRST : AM_ID_TAG_MIDDLE,
-                                pack_fragment, req, 0);
-    if (UCS_UNLIKELY(n < 0)) {
-        if (wait) {
-            request_unlist(req);
-            req->phase = PHASE_SYNC_SENDING;
-        }
-        req->dt.rewind(before);
-        return static_cast<ucs_status_t>(n);
-    }
-    if (wait)
-        return UCS_OK;
-    if (!last && !req->dt.at_end())
-        return UCS_INPROGRESS;
-    complete(req, UCS_OK);
-    return UCS_OK;
+    if (left + head > req->ep->limits.max_bcopy || req->phase == PHASE_SYNC_MATCHED)
+        return multi_progress(req);
+    return answered_piece(req, PHASE_SYNC, fragment_id(req), pack_fragment);
 }
 
 // Fragments, or the whole message, straight out of the user's buffer.
@@ -198,7 +177,7 @@ UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const void *buffer, size_t c
             req->progress = sync ? sync_progress : eager_progress;
         } else {
             req->send.msg_id = ++ep->worker->proto->next_msg_id;
-            req->progress = multi_progress;
+            req->progress = sync ? multi_sync_progress : multi_progress;
         }
     }
     return send_request(req, param);
