@@ -9,6 +9,7 @@
 #include "ucp/am/am.h"
 #include "ucp/ep.h"
 #include "ucp/memory_type.h"
+#include "ucp/pieces.h"
 #include "ucp/proto.h"
 #include "ucp/rndv.h"
 #include "ucp/worker.h"
@@ -420,14 +421,10 @@ UCS_EXPORT ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data
 
     if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
         return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
-    ucp_request *req = ucp::request_get(worker, ucp::req_kind::am_recv, param);
-    if (req == nullptr)
-        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-    status = req->dt.start_recv(buffer, count, dt);
-    if (status != UCS_OK) {
-        ucp::request_put(req);
+    ucp_request *req;
+    status = ucp::recv_request(worker, ucp::req_kind::am_recv, buffer, count, dt, param, &req);
+    if (status != UCS_OK)
         return UCS_STATUS_PTR(status);
-    }
     req->info = info;
     req->flags |= ucp::REQ_POSTING;
     ucp::rndv_recv(req, static_cast<const ucp::wire::rts_hdr *>(desc->data));

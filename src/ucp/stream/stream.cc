@@ -228,14 +228,13 @@ ucs_status_ptr_t stream_recv(const char *call, ucp_ep *ep, void *buffer, size_t 
         return UCS_STATUS_PTR(kind);
     ucs::opt_guard guard(worker->lock);
     stream_state *s = state_of(ep);
-    ucp_request *req = s != nullptr ? request_get(worker, req_kind::stream_recv, param) : nullptr;
-    if (req == nullptr)
+    if (s == nullptr)
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-    ucs_status_t status = req->dt.start_recv(buffer, count, dt);
-    if (status != UCS_OK) {
-        request_put(req);
+    ucp_request *req;
+    ucs_status_t status =
+        recv_request(worker, req_kind::stream_recv, buffer, count, dt, param, &req);
+    if (status != UCS_OK)
         return UCS_STATUS_PTR(status);
-    }
     req->ep = ep;
     req->info = {0, 0};
     req->comp.status = UCS_OK;

@@ -6,6 +6,7 @@
 // matched.
 #include "ucp/ep.h"
 #include "ucp/memory_type.h"
+#include "ucp/pieces.h"
 #include "ucp/proto.h"
 #include "ucp/rndv.h"
 #include "ucp/worker.h"
@@ -162,14 +163,10 @@ ucs_status_ptr_t tag_recv(const char *call, ucp_worker *worker, void *buffer, si
     }
     if (UCS_UNLIKELY(force))
         return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
-    ucp_request *req = request_get(worker, req_kind::tag_recv, param);
-    if (UCS_UNLIKELY(req == nullptr))
-        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-    ucs_status_t status = req->dt.start_recv(buffer, count, dt);
-    if (UCS_UNLIKELY(status != UCS_OK)) {
-        request_put(req);
+    ucp_request *req;
+    ucs_status_t status = recv_request(worker, req_kind::tag_recv, buffer, count, dt, param, &req);
+    if (UCS_UNLIKELY(status != UCS_OK))
         return UCS_STATUS_PTR(status);
-    }
     req->flags |= REQ_EXPECTED;
     proto->tags.add_recv(&req->match, {tag, mask});
     return req->user();
