@@ -235,6 +235,13 @@ fid_cntr *fabric_side::counter(fi_wait_obj wait)
     return c;
 }
 
+fid_cntr *fabric_side::counter_of(uint64_t operations, fi_wait_obj wait)
+{
+    fid_cntr *c = counter(wait);
+    REQUIRE_EQ(fi_ep_bind(ep, &c->fid, operations), 0);
+    return c;
+}
+
 uint64_t fabric_side::serve_until_told(partner &p)
 {
     while (!p.told()) {

@@ -154,6 +154,8 @@ class fabric_side {
     remote expose(void *buffer, size_t length, uint64_t access, uint64_t requested_key = 1);
     void hide(); // takes it away again
     fid_cntr *counter(fi_wait_obj wait = FI_WAIT_UNSPEC);
+    // One that counts these operations of the endpoint, which is not enabled yet.
+    fid_cntr *counter_of(uint64_t operations, fi_wait_obj wait = FI_WAIT_UNSPEC);
     void progress()
     {
         fi_cq_read(txcq, nullptr, 0);

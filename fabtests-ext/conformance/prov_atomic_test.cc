@@ -493,10 +493,8 @@ TEST_P(prov_atomic_test, counts_and_takes_effect)
     options o = opt(GetParam());
     o.tx_op_flags = FI_DELIVERY_COMPLETE;
     o.before_enable = [&](fabric_side &s) {
-        first = s.counter();
-        second = s.counter();
-        REQUIRE_EQ(fi_ep_bind(s.ep, &first->fid, FI_WRITE | FI_REMOTE_WRITE), 0);
-        REQUIRE_EQ(fi_ep_bind(s.ep, &second->fid, FI_READ | FI_REMOTE_READ), 0);
+        first = s.counter_of(FI_WRITE | FI_REMOTE_WRITE);
+        second = s.counter_of(FI_READ | FI_REMOTE_READ);
     };
     auto act = [&](fabric_side &s, partner &, const remote &r) {
         uint64_t x = 3, old = 0;

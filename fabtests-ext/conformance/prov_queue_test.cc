@@ -68,6 +68,12 @@ struct loop : fabric_side {
     }
 };
 
+void close_all(std::initializer_list<fid *> objects)
+{
+    for (fid *f : objects)
+        REQUIRE_EQ(fi_close(f), 0);
+}
+
 options with_wait(fi_wait_obj wait)
 {
     options o;
@@ -411,10 +417,7 @@ TEST(prov_queue_test, native_waiting_misses_nothing)
             setenv("FI_UCXLIKE_TLS", transports, 1);
             options o = with_wait(FI_WAIT_FD);
             fid_cntr *c = nullptr;
-            o.before_enable = [&](fabric_side &s) {
-                c = s.counter(FI_WAIT_FD);
-                REQUIRE_EQ(fi_ep_bind(s.ep, &c->fid, FI_RECV), 0);
-            };
+            o.before_enable = [&](fabric_side &s) { c = s.counter_of(FI_RECV, FI_WAIT_FD); };
             fabric_side s(o);
             s.open_rdm(p);
             int fds[2];
@@ -538,10 +541,7 @@ TEST(prov_queue_test, a_wait_set_wakes_for_each_of_its_members)
             }
             s.close_active();
             std::swap(cq, s.rxcq);
-            REQUIRE_EQ(fi_close(&cq->fid), 0);
-            REQUIRE_EQ(fi_close(&c->fid), 0);
-            REQUIRE_EQ(fi_close(&eq->fid), 0);
-            REQUIRE_EQ(fi_close(&set->fid), 0);
+            close_all({&cq->fid, &c->fid, &eq->fid, &set->fid});
         }
         fabric_side s({});
         fi_wait_attr wa = {};
@@ -586,8 +586,7 @@ TEST(prov_queue_test, a_wait_set_has_a_descriptor)
         REQUIRE_EQ(fi_cntr_add(c, 1), 0);
         REQUIRE_EQ(poll(&p, 1, 10000), 1);
         REQUIRE_EQ(fi_trywait(s.fabric, fids, 1), -FI_EAGAIN);
-        REQUIRE_EQ(fi_close(&c->fid), 0);
-        REQUIRE_EQ(fi_close(&set->fid), 0);
+        close_all({&c->fid, &set->fid});
     });
 }
 
@@ -649,9 +648,8 @@ TEST(prov_queue_test, a_poll_set_sees_a_counter_change)
         options o;
         fid_cntr *c = nullptr;
         o.before_enable = [&](fabric_side &s) {
-            c = s.counter();
+            c = s.counter_of(FI_RECV);
             c->fid.context = c;
-            REQUIRE_EQ(fi_ep_bind(s.ep, &c->fid, FI_RECV), 0);
         };
         loop s(o);
         fi_poll_attr pa = {};

@@ -306,10 +306,8 @@ TEST_P(prov_rma_test, counts)
     fid_cntr *writes = nullptr, *reads = nullptr;
     options o = opt();
     o.before_enable = [&](fabric_side &s) {
-        writes = s.counter();
-        reads = s.counter();
-        REQUIRE_EQ(fi_ep_bind(s.ep, &writes->fid, FI_WRITE), 0);
-        REQUIRE_EQ(fi_ep_bind(s.ep, &reads->fid, FI_READ), 0);
+        writes = s.counter_of(FI_WRITE);
+        reads = s.counter_of(FI_READ);
     };
     auto act = [&](fabric_side &s, partner &, const remote &r) {
         std::vector<char> buf(n, 'c');
@@ -339,10 +337,8 @@ TEST_P(prov_rma_test, counts)
     };
     fid_cntr *written = nullptr, *fetched = nullptr;
     auto prepare = [&](fabric_side &s) {
-        written = s.counter();
-        fetched = s.counter();
-        REQUIRE_EQ(fi_ep_bind(s.ep, &written->fid, FI_REMOTE_WRITE), 0);
-        REQUIRE_EQ(fi_ep_bind(s.ep, &fetched->fid, FI_REMOTE_READ), 0);
+        written = s.counter_of(FI_REMOTE_WRITE);
+        fetched = s.counter_of(FI_REMOTE_READ);
     };
     auto look = [&](fabric_side &, std::vector<char> &) {
         REQUIRE_EQ(fi_cntr_read(written), 2u * times);
