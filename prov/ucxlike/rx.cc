@@ -91,20 +91,27 @@ bool rx_queue::acknowledge(rx_op *r)
     return false;
 }
 
-void rx_queue::on_acknowledged(void *request, ucs_status_t, void *arg)
+// UCP is done with a receive: `then` goes on with it, if its queue is still there.
+template <class F>
+void rx_queue::released(void *request, rx_op *r, F &&then)
 {
-    auto *r = static_cast<rx_op *>(arg);
     ucp_request_free(request);
     conn *from = r->from;
     engine *e = from->eng;
     if (rx_queue *q = r->queue) {
         r->node.unlink();
-        q->report(r);
+        then(q);
     } else {
         e->rx_ops.put(r);
     }
     if (--from->outstanding == 0)
         from->drained();
+}
+
+void rx_queue::on_acknowledged(void *request, ucs_status_t, void *arg)
+{
+    auto *r = static_cast<rx_op *>(arg);
+    released(request, r, [r](rx_queue *q) { q->report(r); });
 }
 
 void rx_queue::report(rx_op *r)
@@ -184,20 +191,15 @@ static void scatter(const rx_op *r, const void *data, size_t length)
     }
 }
 
+static int fetched(const rx_op *r, ucs_status_t status)
+{
+    return r->length > r->total ? FI_ETRUNC : errno_of(status);
+}
+
 void rx_queue::on_fetched(void *request, ucs_status_t status, size_t, void *arg)
 {
     auto *r = static_cast<rx_op *>(arg);
-    ucp_request_free(request);
-    conn *from = r->from;
-    engine *e = from->eng;
-    if (rx_queue *q = r->queue) {
-        r->node.unlink();
-        q->finish(r, r->length > r->total ? FI_ETRUNC : errno_of(status));
-    } else {
-        e->rx_ops.put(r);
-    }
-    if (--from->outstanding == 0)
-        from->drained();
+    released(request, r, [r, status](rx_queue *q) { q->finish(r, fetched(r, status)); });
 }
 
 // True when the receive is already over.
@@ -230,7 +232,7 @@ bool rx_queue::fetch(rx_op *r, void *descriptor)
         return false;
     r->node.unlink();
     --from->outstanding;
-    finish(r, r->length > r->total ? FI_ETRUNC : errno_of(UCS_PTR_STATUS(s)));
+    finish(r, fetched(r, UCS_PTR_STATUS(s)));
     return true;
 }
 

@@ -57,6 +57,8 @@ class rx_queue {
     void finish(rx_op *r, int error);
     void report(rx_op *r);
     bool acknowledge(rx_op *r);
+    template <class F>
+    static void released(void *request, rx_op *r, F &&then);
     static void on_acknowledged(void *request, ucs_status_t status, void *arg);
     bool fetch(rx_op *r, void *descriptor);
     static void on_fetched(void *request, ucs_status_t status, size_t length, void *arg);
