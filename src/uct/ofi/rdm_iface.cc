@@ -388,8 +388,7 @@ void rdm_iface::watch(peer &p)
         p.pid_fd, EPOLLIN | EPOLLONESHOT,
         [](void *arg, uint32_t) {
             auto *dead = static_cast<peer *>(arg);
-            dead->home->lock_->repair();
-            dead->lock->repair();
+            shm_lock::repair({dead->home->lock_.get(), dead->lock.get()});
             dead->dead.store(true, std::memory_order_relaxed);
             dead->home->someone_died_.store(true, std::memory_order_release);
             dead->home->bell_->ring_self();

@@ -12,14 +12,17 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <vector>
 
 namespace uct::ofi {
 
 namespace {
 
 // A living process holds the lock for microseconds; one that was descheduled while holding it, for
-// tens of milliseconds. There is no event to wait for: the holder is dead.
-constexpr int samples = 400;
+// tens of milliseconds. There is no event to wait for: the holder is dead. On a busy machine the
+// samples themselves come late, so that neither their number nor the time says enough alone.
+constexpr uint64_t patience_ns = 300'000'000;
+constexpr int samples = 20;
 constexpr timespec sample_interval = {.tv_sec = 0, .tv_nsec = 1000000};
 
 // Offset of the lock, 0 for a version not known. The heads differ by what lies before base_addr:
@@ -71,24 +74,41 @@ shm_lock::~shm_lock()
     }
 }
 
-void shm_lock::repair()
+bool shm_lock::free() const
 {
-    if (!lock_) {
-        return;
+    if (lock_ && pthread_spin_trylock(lock_) != 0) {
+        return false;
     }
-    for (int i = 0; i < samples; ++i) {
-        if (pthread_spin_trylock(lock_) == 0) {
-            pthread_spin_unlock(lock_);
-            return;
-        }
-        nanosleep(&sample_interval, nullptr);
+    if (lock_) {
+        pthread_spin_unlock(lock_);
     }
+    return true;
+}
+
+void shm_lock::take_away()
+{
     ucs_warn("a killed process has left a shared-memory lock behind: releasing it");
     // Not pthread_spin_unlock(), which is for the holder; a new lock has the value of a free one.
     pthread_spinlock_t free_lock;
     pthread_spin_init(&free_lock, PTHREAD_PROCESS_SHARED);
     __atomic_store_n(lock_, free_lock, __ATOMIC_RELEASE);
     pthread_spin_destroy(&free_lock);
+}
+
+void shm_lock::repair(std::initializer_list<shm_lock *> locks)
+{
+    std::vector<shm_lock *> held(locks);
+    uint64_t limit = ucs::monotonic_ns() + patience_ns;
+    for (int i = 0; i < samples || ucs::monotonic_ns() < limit; ++i) {
+        std::erase_if(held, [](const shm_lock *l) { return l->free(); });
+        if (held.empty()) {
+            return;
+        }
+        nanosleep(&sample_interval, nullptr);
+    }
+    for (shm_lock *l : held) {
+        l->take_away();
+    }
 }
 
 } // namespace uct::ofi

@@ -5,6 +5,7 @@
 // the dead peer's.
 #pragma once
 
+#include <initializer_list>
 #include <pthread.h>
 #include <string>
 
@@ -19,11 +20,15 @@ class shm_lock {
     shm_lock &operator=(const shm_lock &) = delete;
     ~shm_lock();
 
-    // After a death: returns at once when the lock is free. A lock that stays held for much longer
+    // After a death: returns at once when the locks are free. One that stays held for much longer
     // than any living holder needs is taken away from its holder. Any thread, but one at a time.
-    void repair();
+    static void repair(std::initializer_list<shm_lock *> locks);
+    void repair() { repair({this}); }
 
   private:
+    bool free() const;
+    void take_away();
+
     void *head_ = nullptr;
     pthread_spinlock_t *lock_ = nullptr;
 };
