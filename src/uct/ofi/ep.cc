@@ -214,6 +214,7 @@ void ep::cancel()
     drop_unsent();
     // The core may still read or write the memory of operations in flight; what the user gets is
     // their end as far as callbacks go. The callbacks may destroy the endpoint.
+    leave_operations();
     ofi::iface &home = owner();
     ucs::list<op, &op::link> all;
     all.splice_back(in_flight_);
@@ -247,6 +248,9 @@ void ep::fail_operations(ucs_status_t status)
     fenced_ = 0;
     ofi::iface &home = owner();
     drop_unsent();
+    if (remote && !in_flight_.empty()) {
+        remote->stuck = true;
+    }
     ucs::list<op, &op::link> all;
     all.splice_back(in_flight_);
     for (op *o : all) {
@@ -273,9 +277,18 @@ void ep::drop_unsent()
     }
 }
 
+// The core goes on with them.
+void ep::leave_operations()
+{
+    if (remote && !in_flight_.empty()) {
+        remote->unfinished = true;
+    }
+}
+
 void ep::orphan_operations()
 {
     drop_unsent();
+    leave_operations();
     while (op *o = in_flight_.pop_front()) {
         o->owner = nullptr;
         if (o->what == op::kind::flush_mark) {

@@ -125,6 +125,7 @@ class ep final : public uct::ep {
     UCS_NOINLINE ucs_status_t add_to_batch(uint8_t id, const void *head, size_t head_length,
                                            const void *payload, size_t length);
     void drop_unsent();
+    void leave_operations();
     template <class T>
     ucs_status_t atomic(bool fetches, unsigned op, T value, T compare, T *result, uint64_t remote,
                         uct_rkey_t key, uct_completion_t *completion);

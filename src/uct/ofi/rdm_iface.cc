@@ -22,6 +22,9 @@ namespace {
 constexpr double default_timeout = 10; // seconds
 constexpr double max_timeout = 3600;
 
+// Dead on-node peers that stay in the address vector: see forget().
+constexpr size_t kept_dead = 16;
+
 const uct_iface_ops_t &table()
 {
     static const uct_iface_ops_t ops = make_ops<rdm_iface, ep>();
@@ -325,6 +328,7 @@ peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
     if (found != resting_.end()) {
         return wake(*found->second);
     }
+    bury_closed();
     auto p = std::make_unique<peer>();
     p->home = this;
     p->id = about.id;
@@ -339,19 +343,16 @@ peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
                          domain.provider.transport.c_str(),
                          inserted < 0 ? fi_strerror(-inserted) : "no room for another peer");
     }
-    look_after(*p);
-    {
-        local_interfaces &all = local_interfaces::get();
-        std::lock_guard guard(all.mutex);
-        auto local = all.watchers.find(about.id);
-        if (local != all.watchers.end()) {
-            local->second.push_back(p.get());
-        } else if (static_cast<pid_t>(about.bell.pid) == getpid()) {
-            throw ucs::error(UCS_ERR_UNREACHABLE,
-                             "uct_ep_create: the interface of this process is closed");
-        }
+    peer &found_peer = *(peers_[about.id] = std::move(p));
+    try {
+        look_after(found_peer);
+    } catch (...) {
+        found_peer.dead.store(true, std::memory_order_relaxed);
+        found_peer.refs = 1;
+        forget(found_peer);
+        throw;
     }
-    return *(peers_[about.id] = std::move(p));
+    return found_peer;
 }
 
 peer &rdm_iface::wake(peer &p)
@@ -359,8 +360,7 @@ peer &rdm_iface::wake(peer &p)
     if (p.dead.load(std::memory_order_acquire)) {
         throw ucs::error(UCS_ERR_UNREACHABLE, "uct_ep_create: the interface is closed");
     }
-    look_after(p);
-    p.failed = false;
+    p.bell = std::make_unique<remote_bell>(p.about.bell);
     return *peers_.insert(resting_.extract(p.id)).position->second;
 }
 
@@ -370,6 +370,15 @@ void rdm_iface::look_after(peer &p)
         p.lock = std::make_unique<shm_lock>(p.name);
         watch(p);
         p.bell = std::make_unique<remote_bell>(p.about.bell);
+    }
+    local_interfaces &all = local_interfaces::get();
+    std::lock_guard guard(all.mutex);
+    auto local = all.watchers.find(p.id);
+    if (local != all.watchers.end()) {
+        local->second.push_back(&p);
+    } else if (static_cast<pid_t>(p.about.bell.pid) == getpid()) {
+        throw ucs::error(UCS_ERR_UNREACHABLE,
+                         "uct_ep_create: the interface of this process is closed");
     }
 }
 
@@ -396,22 +405,94 @@ void rdm_iface::watch(peer &p)
         &p);
 }
 
-// shm from 2.0 on forgets to clear its own entry of a peer that is removed, and clears one in front
-// of the peer's table if that was first: what gets the entry next is taken for connected and
-// mapped, and a send to it ends in SIGSEGV. There, addresses stay until the interface goes.
+// shm does not bear that a peer is removed which it still has something of: a message that the peer
+// has not finished with, or one from it, makes it look into the peer's region, which is unmapped
+// then. So an on-node peer without endpoints rests, and is still watched, for it may die with one
+// of the locks held.
 void rdm_iface::forget(peer &p)
 {
     if (--p.refs > 0) {
         return;
     }
-    if (on_node_ && FI_VERSION_GE(fi_version(), FI_VERSION(2, 0))) {
-        p.rest();
-        resting_.insert(peers_.extract(p.id));
+    if (on_node_) {
+        put_to_rest(p);
         return;
     }
     fi_addr_t address = p.address;
     fi_av_remove(av_.get(), &address, 1, 0);
     peers_.erase(p.id);
+}
+
+void rdm_iface::put_to_rest(peer &p)
+{
+    p.bell.reset();
+    resting_.insert(peers_.extract(p.id));
+    if (p.dead.load(std::memory_order_acquire)) {
+        bury(p);
+    }
+}
+
+void rdm_iface::bury(peer &p)
+{
+    shm_file::remove(p.name.c_str());
+    p.rest();
+    p.failed = true;
+    p.buried = ++buried_;
+    remove_dead();
+}
+
+// The address vector has room for some hundred peers, and a dead one's memory stays while it is
+// mapped. The longest dead go, unless the core was left with a message to them that never ends.
+// shm from 2.0 on forgets to clear its own entry of a peer that is removed, and clears one in front
+// of the peer's table if that was first: what gets the entry next is taken for connected and
+// mapped, and a send to it ends in SIGSEGV. There, addresses stay until the interface goes.
+void rdm_iface::remove_dead()
+{
+    if (FI_VERSION_GE(fi_version(), FI_VERSION(2, 0))) {
+        return;
+    }
+    size_t count = 0;
+    peer *oldest = nullptr;
+    for (auto &[id, p] : resting_) {
+        if (p->failed && !p->stuck && !(p->unfinished && has_outstanding())) {
+            ++count;
+            if (!oldest || p->buried < oldest->buried) {
+                oldest = p.get();
+            }
+        }
+    }
+    if (count > kept_dead) {
+        fi_av_remove(av_.get(), &oldest->address, 1, 0);
+        resting_.erase(oldest->id);
+    }
+}
+
+// Of a living process nobody tells when it closes an interface, but its file is gone then.
+void rdm_iface::bury_closed()
+{
+    if (resting_.size() <= kept_dead) {
+        return;
+    }
+    for (auto &[id, p] : resting_) {
+        if (!p->failed && !shm_file::present(p->name.c_str())) {
+            p->dead.store(true, std::memory_order_relaxed);
+        }
+    }
+    bury_resting();
+}
+
+// The resting ones that died.
+void rdm_iface::bury_resting()
+{
+    std::vector<peer *> dead;
+    for (auto &[id, p] : resting_) {
+        if (p->dead.load(std::memory_order_acquire) && !p->failed) {
+            dead.push_back(p.get());
+        }
+    }
+    for (peer *p : dead) {
+        bury(*p);
+    }
 }
 
 ucs_status_t rdm_iface::tag_recv_zcopy(uct_tag_t tag, uct_tag_t mask, const uct_iov_t *iov,
@@ -476,6 +557,7 @@ UCS_NOINLINE unsigned rdm_iface::bury_dead()
             victims.splice_back(p->eps);
         }
     }
+    bury_resting();
     unsigned count = 0;
     while (ep *victim = victims.pop_front()) {
         fail(victim, victim->remote->cause);

@@ -42,6 +42,9 @@ struct peer {
     uint64_t refused_since = 0; // off-node, while there is no connection; 0: not refused
     size_t refs = 0;            // endpoints, also those that left the list because they failed
     bool failed = false;
+    bool unfinished = false; // its endpoints ended before what they had posted
+    bool stuck = false;      // so they did because it had died
+    uint64_t buried = 0;     // when, among the dead without endpoints
     ucs_status_t cause = UCS_ERR_CONNECTION_RESET; // of its death
     std::atomic<bool> dead = false;                // set by the watch
     class rdm_iface *home;
@@ -49,7 +52,7 @@ struct peer {
     std::shared_ptr<core_endpoint> kept; // closed in this one
 
     ~peer();
-    // Lets go of what a peer without endpoints needs no more.
+    // Lets go of what a dead peer without endpoints needs no more.
     void rest();
 };
 
@@ -89,6 +92,11 @@ class rdm_iface final : public iface {
     peer &find_peer(const rdm_address &about, const char *name);
     peer &wake(peer &p);
     void look_after(peer &p);
+    void put_to_rest(peer &p);
+    void bury(peer &p);
+    void bury_resting();
+    void bury_closed();
+    void remove_dead();
     void watch(peer &p);
     void tell_local_peers();
     unsigned bury_dead();
@@ -108,6 +116,7 @@ class rdm_iface final : public iface {
     std::unique_ptr<shm_lock> lock_; // on-node, of our own region
     std::map<uint64_t, std::unique_ptr<peer>> peers_;
     std::map<uint64_t, std::unique_ptr<peer>> resting_; // see forget()
+    uint64_t buried_ = 0;
     std::atomic<bool> someone_died_ = false;
 };
 
