@@ -22,6 +22,17 @@ size_t pack_notice(void *dest, void *arg)
     return sizeof(wireup_hdr);
 }
 
+// While the connection that knows them is still the endpoint's own.
+ucs_status_t keep_addresses(ucp_ep *ep)
+{
+    auto addresses = std::make_unique<cm_addresses>();
+    ucs_status_t status = query_addresses(ep, addresses.get());
+    if (status == UCS_OK) {
+        ep->control->addresses = std::move(addresses);
+    }
+    return status;
+}
+
 } // namespace
 
 cm_connection::cm_connection(ucp_worker *w, cm_connections &all, uint64_t ep_id)
@@ -94,9 +105,8 @@ void cm_connection::send_notice(const wireup_hdr &notice) noexcept
 
 cm_connection *cm_connections::open(ucp_worker *worker, uint64_t ep_id)
 {
-    auto &made = by_id[ep_id];
-    made = std::make_unique<cm_connection>(worker, *this, ep_id);
-    return made.get();
+    auto made = std::make_unique<cm_connection>(worker, *this, ep_id);
+    return by_id.insert_or_assign(ep_id, std::move(made)).first->second.get();
 }
 
 void cm_connections::release(cm_connection *connection) noexcept
@@ -142,15 +152,13 @@ void on_share(ucp_ep *ep, uint64_t name, const uint8_t *address, size_t length)
         to_share.disconnected || to_share.open_lane(peer) != UCS_OK) {
         return;
     }
-    auto addresses = std::make_unique<cm_addresses>();
-    if (query_addresses(ep, addresses.get()) != UCS_OK) {
+    if (keep_addresses(ep) != UCS_OK) {
         return;
     }
     c.cm->given_up = true;
     c.cm->users = 0;
     c.cm = &to_share;
     ++to_share.users;
-    c.addresses = std::move(addresses);
     c.todo |= TODO_SHARED;
     ep_drain(ep);
 }
@@ -161,8 +169,7 @@ void on_shared(ucp_ep *ep)
     if (!c.joining) {
         return;
     }
-    auto addresses = std::make_unique<cm_addresses>();
-    if (query_addresses(ep, addresses.get()) != UCS_OK) {
+    if (keep_addresses(ep) != UCS_OK) {
         return;
     }
     cm_connections &all = worker_cm(ep->worker).connections;
@@ -170,7 +177,6 @@ void on_shared(ucp_ep *ep)
     all.ended.push_back(std::move(own->second));
     all.by_id.erase(own);
     ep->worker->schedule();
-    c.addresses = std::move(addresses);
     c.cm = std::exchange(c.joining, nullptr);
 }
 
