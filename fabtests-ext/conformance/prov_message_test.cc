@@ -361,6 +361,46 @@ TEST_P(prov_message_test, completes_when_delivered)
     run(opt(), server, client);
 }
 
+// The message is at the receiver then and needs the sender no more, matched or not.
+TEST_P(prov_message_test, completes_when_transmitted)
+{
+    for (size_t size : {size_t(8), size_t(1000)}) {
+        auto server = [size](fabric_side &s, partner &p) {
+            fi_cq_tagged_entry e;
+            p.barrier();
+            p.hear(); // nothing is progressed here from the one to the other
+            do
+                REQUIRE(!s.try_complete(s.rxcq, &e, 10)); // nobody has asked for it
+            while (!p.told());
+            p.hear();
+            std::vector<char> buf(size);
+            s.retry([&] { return fi_trecv(s.ep, buf.data(), size, nullptr, s.peer, 1, 0, &s); });
+            REQUIRE_EQ(s.complete(s.rxcq).len, size);
+            REQUIRE(buf == std::vector<char>(size, 'x'));
+            p.tell(1);
+        };
+        auto client = [size](fabric_side &s, partner &p) {
+            std::vector<char> buf(size, 'x');
+            iovec iov = {buf.data(), size};
+            fi_msg_tagged m = {};
+            m.msg_iov = &iov;
+            m.iov_count = 1;
+            m.addr = s.peer;
+            m.tag = 1;
+            m.context = &m;
+            p.barrier();
+            s.retry([&] { return fi_tsendmsg(s.ep, &m, FI_TRANSMIT_COMPLETE); });
+            fi_cq_tagged_entry e;
+            REQUIRE(!s.try_complete(s.txcq, &e, 50)); // it cannot have arrived
+            p.tell(1);
+            REQUIRE(s.complete(s.txcq).op_context == &m);
+            p.tell(1);
+            p.hear(); // without any progress here
+        };
+        run(opt(), server, client);
+    }
+}
+
 // Whoever has read its last message may stop: all senders have been told by then, whatever the
 // transport had no room for meanwhile.
 TEST_P(prov_message_test, many_complete_when_delivered)

@@ -64,6 +64,8 @@ class prov_wire_fuzz : public testing::Test {
         if (coin())
             b.ack(word());
         if (coin())
+            b.ack_on_arrival();
+        if (coin())
             b.group(word());
         if (coin())
             b.rma({word(), word(), word()});
@@ -85,6 +87,8 @@ class prov_wire_fuzz : public testing::Test {
             b.data(m.data);
         if (m.flags & wire::has_ack)
             b.ack(m.ack);
+        if (m.flags & wire::on_arrival)
+            b.ack_on_arrival();
         if (m.flags & wire::has_group)
             b.group(m.group);
         if (m.flags & wire::has_rma)

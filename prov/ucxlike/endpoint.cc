@@ -71,6 +71,8 @@ unsigned endpoint::tx_options(uint64_t flags) const
         o |= tx_inject;
     if (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE))
         o |= tx_deliver;
+    else if (flags & FI_TRANSMIT_COMPLETE)
+        o |= tx_transmit;
     if (flags & FI_MULTICAST)
         o |= tx_group;
     return o;

@@ -25,6 +25,7 @@ enum tx_option : unsigned {
     tx_complete = 1 << 3, // success is reported too
     tx_deliver = 1 << 4,  // complete when the receiver has it
     tx_group = 1 << 5,    // dest_addr is that of a multicast group
+    tx_transmit = 1 << 6, // complete when it has arrived, matched or not
 };
 
 class endpoint : public fid_ep {

@@ -392,6 +392,11 @@ ucs_status_t engine::on_data(void *arg, const void *header, size_t header_length
             answer(c, m.ack, FI_ENOTCONN);
         return UCS_OK;
     }
+    if (UCS_UNLIKELY(m.flags & wire::on_arrival)) {
+        if (m.flags & wire::has_ack)
+            answer(c, m.ack, 0);
+        m.flags &= static_cast<uint8_t>(~(wire::has_ack | wire::on_arrival));
+    }
     return hand_on(c, am, m, data, length, param);
 }
 

@@ -206,10 +206,12 @@ UCS_ALWAYS_INLINE ssize_t post(tx_op *op, conn *to, unsigned options, const send
         b.tag(c.tag);
     if (options & tx_data)
         b.data(c.data);
-    if (UCS_UNLIKELY(options & tx_deliver)) {
+    if (UCS_UNLIKELY(options & (tx_deliver | tx_transmit))) {
         op->ack_id = ep->eng->acks.add(op);
         op->pending = tx_op::wait_ack;
         b.ack(op->ack_id);
+        if (options & tx_transmit)
+            b.ack_on_arrival();
     }
     if (group_id)
         b.group(group_id);

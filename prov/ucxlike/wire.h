@@ -20,17 +20,18 @@
 
 namespace ucxlike::wire {
 
-constexpr uint8_t version = 2;
+constexpr uint8_t version = 3;
 
 // UCP active-message ids.
 enum am : unsigned { am_msg = 0, am_tagged = 1, am_control = 2, am_rma = 3, am_last };
 
 enum flag : uint8_t {
     has_tag = 1 << 0,
-    has_data = 1 << 1,  // remote CQ data
-    has_ack = 1 << 2,   // the receiver acknowledges the delivery with this word
-    has_rma = 1 << 3,   // three words: address, key, length
-    has_group = 1 << 4, // sent to a multicast group: its id at the receiver
+    has_data = 1 << 1,   // remote CQ data
+    has_ack = 1 << 2,    // the receiver acknowledges the delivery with this word
+    has_rma = 1 << 3,    // three words: address, key, length
+    has_group = 1 << 4,  // sent to a multicast group: its id at the receiver
+    on_arrival = 1 << 5, // with has_ack: acknowledged before it is matched
 };
 
 enum kind : uint16_t {
@@ -146,6 +147,7 @@ class builder {
     void tag(uint64_t v) { word(has_tag, v); }
     void data(uint64_t v) { word(has_data, v); }
     void ack(uint64_t v) { word(has_ack, v); }
+    void ack_on_arrival() { flags_ |= on_arrival; }
     void group(uint64_t v) { word(has_group, v); }
     void rma(const wire::rma &r)
     {
@@ -199,7 +201,7 @@ inline bool parse(const void *bytes, size_t length, message &m)
     m.id = h.id;
     m.flags = h.flags;
     m.kind = h.kind;
-    if (h.flags & ~(has_tag | has_data | has_ack | has_rma | has_group))
+    if (h.flags & ~(has_tag | has_data | has_ack | has_rma | has_group | on_arrival))
         return false;
     size_t want = sizeof(h) + sizeof(uint64_t) * words_of(h.flags) +
                   (h.flags & has_rma ? sizeof(rma) : 0) + h.hello_length;
