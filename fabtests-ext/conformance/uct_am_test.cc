@@ -257,6 +257,17 @@ TEST_P(uct_am, a_burst_arrives_though_its_sender_does_nothing_more)
     }
 }
 
+TEST_P(uct_am, a_burst_of_empty_messages_arrives)
+{
+    uct_ep_h ep = a().connect(b());
+    packed nothing{""};
+    constexpr size_t count = 100;
+    for (size_t i = 0; i < count; ++i) {
+        ASSERT_EQ(post([&] { return uct_ep_am_bcopy(ep, 1, pack, &nothing, 0); }), 0);
+    }
+    EXPECT_TRUE(until([&] { return b().received.size() == count; })) << b().received.size();
+}
+
 TEST_P(uct_am, 217_both_ways_at_once)
 {
     uct_ep_h there = a().connect(b());

@@ -93,10 +93,12 @@ ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned)
     return send_small(b, id, pack(b->data, arg));
 }
 
-// A packed message that may be small enough for a batch.
+// A packed message that may be small enough for a batch. An empty one is under every limit, also
+// where nothing is gathered.
 UCS_ALWAYS_INLINE ssize_t ep::send_small(buffer_op *b, uint8_t id, size_t length)
 {
-    if (length <= owner().limit.batched && streaming() &&
+    size_t most = owner().limit.batched;
+    if (most > 0 && length <= most && streaming() &&
         add_to_batch(id, nullptr, 0, b->data, length) == UCS_OK) {
         owner().put(b);
         return static_cast<ssize_t>(length);
