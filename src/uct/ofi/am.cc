@@ -26,6 +26,7 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret);
     }
+    note_small();
     ring();
     return UCS_OK;
 }
@@ -103,7 +104,9 @@ UCS_ALWAYS_INLINE ssize_t ep::send_small(buffer_op *b, uint8_t id, size_t length
         owner().put(b);
         return static_cast<ssize_t>(length);
     }
-    return send_packed(b, id, length);
+    ssize_t sent = send_packed(b, id, length);
+    note_small();
+    return sent;
 }
 
 // A packed message counts as sent: packing twice is not allowed. When the core has no room it is

@@ -10,18 +10,19 @@
 
 namespace uct::ofi {
 
-// Whether the small message that is about to be posted joins a batch.
+// Whether the small message that is about to be posted joins a batch. The first of a round of
+// progress does not, and costs no look at the clock: one message at a time is no burst.
 bool ep::streaming()
 {
     if (batch_) {
         return true;
     }
-    uint64_t now = ucs::monotonic_ns();
-    if (burst_round_ != round() || now - last_small_ > burst_gap_ns) {
+    if (burst_round_ != round()) {
         burst_round_ = round();
         burst_ = 0;
+    } else if (burst_ > 1 && ucs::monotonic_ns() - last_small_ > burst_gap_ns) {
+        burst_ = 0;
     }
-    last_small_ = now;
     return ++burst_ > burst_alone;
 }
 
@@ -30,9 +31,10 @@ ucs_status_t ep::add_to_batch(uint8_t id, const void *head, size_t head_length, 
 {
     uint64_t now = ucs::monotonic_ns();
     size_t total = head_length + length;
-    // last_small_ is when the batch was begun.
+    bool paused = now - last_small_ > burst_gap_ns;
+    last_small_ = now;
     if (batch_ && (batch_->length + batch_step(total) > owner().limit.segment ||
-                   now - last_small_ > batch_age_ns)) {
+                   now - batch_begun_ > batch_age_ns)) {
         flush_batch();
         if (UCS_UNLIKELY(!ready())) {
             return not_ready();
@@ -45,7 +47,7 @@ ucs_status_t ep::add_to_batch(uint8_t id, const void *head, size_t head_length, 
         }
         batch_->owner = this;
         batch_->length = 0;
-        last_small_ = now;
+        batch_begun_ = now;
         owner().batches_.push_back(batch_);
         owner().batch_begun();
     }
@@ -57,6 +59,10 @@ ucs_status_t ep::add_to_batch(uint8_t id, const void *head, size_t head_length, 
     size_t step = batch_step(total);
     memset(at + sizeof(record) + total, 0, step - sizeof(record) - total);
     batch_->length += step;
+    if (UCS_UNLIKELY(paused)) {
+        burst_ = 0; // the burst was over: nothing may follow for long
+        flush_batch();
+    }
     return UCS_OK;
 }
 

@@ -6,9 +6,10 @@
 //   length  id  0        payload ...  zeros up to a multiple of 8
 //
 // Nothing is gathered before burst_alone messages were posted back to back: in the same round of
-// progress, no further apart than burst_gap_ns. A batch leaves when it is full or batch_age_ns old,
-// before anything else that the endpoint sends, at the next progress, and, when the program does
-// not call in any more, by the attendant.
+// progress, with pauses of the program no longer than burst_gap_ns between them. A batch leaves
+// when it is full or batch_age_ns old, with the message that follows a longer pause, before
+// anything else that the endpoint sends, at the next progress, and, when the program does not call
+// in any more, by the attendant.
 #pragma once
 
 #include <cstddef>

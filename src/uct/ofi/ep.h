@@ -4,6 +4,7 @@
 // connection, shared by all endpoints to one peer, sets and clears the target.
 #pragma once
 
+#include "ucs/sys.h"
 #include "uct/iface.h"
 #include "uct/ofi/doorbell.h"
 #include "uct/ofi/iface.h"
@@ -122,6 +123,14 @@ class ep final : public uct::ep {
     ssize_t send_packed(buffer_op *b, uint64_t data, size_t length);
     ssize_t send_small(buffer_op *b, uint8_t id, size_t length);
     bool streaming();
+    // A small message went by itself. The time that the core took for it is not the program's
+    // pause.
+    void note_small()
+    {
+        if (UCS_UNLIKELY(burst_ > 1)) {
+            last_small_ = ucs::monotonic_ns();
+        }
+    }
     UCS_NOINLINE ucs_status_t add_to_batch(uint8_t id, const void *head, size_t head_length,
                                            const void *payload, size_t length);
     void drop_unsent();
@@ -162,7 +171,8 @@ class ep final : public uct::ep {
     buffer_op *batch_ = nullptr;        // small messages that wait for more
     unsigned burst_ = 0;                // small messages posted back to back
     uint64_t burst_round_ = 0;          // the round of progress they were posted in
-    uint64_t last_small_ = 0;           // when the last one was posted
+    uint64_t last_small_ = 0;           // when the last one of a burst had been posted
+    uint64_t batch_begun_ = 0;          // when batch_ was
     bool reached_ = false;              // a post succeeded; off-node
     bool in_process_ = false;
     uint8_t fenced_ = 0; // kinds of fences that are closed
