@@ -37,6 +37,15 @@ void worker::remove_source(unsigned (*poll)(void *), void *arg)
     }
 }
 
+void worker::hasten(void *arg)
+{
+    for (progress_source &s : slow_) {
+        if (s.arg == arg) {
+            s.interval = s.countdown = 1;
+        }
+    }
+}
+
 int worker::register_safe(ucs_callback_t callback, void *arg, unsigned flags)
 {
     std::lock_guard guard(mutex_);

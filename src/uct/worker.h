@@ -34,6 +34,8 @@ class worker final : public uct_worker {
     // again, not even in the round that removes it.
     void add_source(const progress_source &source);
     void remove_source(unsigned (*poll)(void *), void *arg);
+    // A slow source has something to do: it is polled in the next round.
+    void hasten(void *arg);
 
     // From any thread: callback runs in every (or with UCS_CALLBACKQ_FLAG_ONESHOT in one) later
     // round until it is removed. The id is positive.

@@ -261,6 +261,7 @@ void msg_iface::hire()
 
 void msg_iface::batch_begun()
 {
+    owner.hasten(static_cast<uct::iface *>(this));
     if (UCS_UNLIKELY(!attendant_)) {
         hire();
     }
