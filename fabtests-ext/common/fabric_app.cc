@@ -314,7 +314,7 @@ void fabric_side::dial(partner &p, const void *param, size_t length)
 
 fi_cq_tagged_entry fabric_side::complete(fid_cq *q, fi_cq_err_entry *error, fi_addr_t *source)
 {
-    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    auto end = std::chrono::steady_clock::now() + patience;
     fi_cq_tagged_entry entry = {};
     fi_addr_t from = FI_ADDR_NOTAVAIL;
     for (;;) {

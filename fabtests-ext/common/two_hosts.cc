@@ -30,7 +30,7 @@ namespace two_hosts {
 namespace {
 
 constexpr int namespaces = CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS;
-constexpr unsigned hang_guard_seconds = 60;
+constexpr unsigned hang_guard_seconds = 300;
 
 [[noreturn]] void give_up(const char *what)
 {

@@ -78,7 +78,7 @@ class pair : public testing::TestWithParam<const char *> {
             b_->progress();
     }
 
-    bool until(const std::function<bool()> &done, double seconds = 20)
+    bool until(const std::function<bool()> &done, double seconds = patience)
     {
         return run_until({a_.get(), b_.get()}, done, seconds);
     }
@@ -86,7 +86,7 @@ class pair : public testing::TestWithParam<const char *> {
     void progress_for(double seconds) { run_for({a_.get(), b_.get()}, seconds); }
 
     // The final status of an operation.
-    ucs_status_t finish(ucs_status_ptr_t ptr, double seconds = 20)
+    ucs_status_t finish(ucs_status_ptr_t ptr, double seconds = patience)
     {
         return wait({a_.get(), b_.get()}, ptr, seconds);
     }

@@ -504,18 +504,18 @@ TEST_P(prov_atomic_test, counts_and_takes_effect)
                                  nullptr);
             });
         }
-        REQUIRE_EQ(fi_cntr_wait(first, 10, 10000), 0);
+        REQUIRE_EQ(fi_cntr_wait(first, 10, patience_ms), 0);
         s.retry([&] {
             return fi_fetch_atomic(s.ep, nullptr, 1, nullptr, &old, nullptr, s.peer, r.address,
                                    r.key, FI_UINT64, FI_ATOMIC_READ, nullptr);
         });
-        REQUIRE_EQ(fi_cntr_wait(second, 1, 10000), 0);
+        REQUIRE_EQ(fi_cntr_wait(second, 1, patience_ms), 0);
         REQUIRE_EQ(old, 30u);
         s.retry([&] {
             return fi_atomic(s.ep, &x, 1, nullptr, s.peer, r.address, r.key + 1, FI_UINT64, FI_SUM,
                              nullptr);
         });
-        REQUIRE_EQ(fi_cntr_wait(first, 11, 10000), -FI_EAVAIL);
+        REQUIRE_EQ(fi_cntr_wait(first, 11, patience_ms), -FI_EAVAIL);
         REQUIRE_EQ(fi_cntr_readerr(first), 1u);
     };
     auto look = [&](fabric_side &) {

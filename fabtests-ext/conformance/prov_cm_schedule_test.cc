@@ -25,7 +25,6 @@ using namespace app;
 namespace {
 
 constexpr unsigned lives = 3, rounds_of_a_life = 3, most_ends = 6;
-constexpr int patience = 20; // seconds, for what must come
 
 unsigned number(const char *variable, unsigned otherwise)
 {
@@ -147,7 +146,7 @@ class side {
     // Every endpoint that has begun must come to its end now, because the other side has gone.
     void await_ends()
     {
-        auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(patience);
+        auto limit = std::chrono::steady_clock::now() + patience;
         auto open = [](const auto &e) {
             return e->now == end::started || e->now == end::connected;
         };

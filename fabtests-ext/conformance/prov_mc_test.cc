@@ -45,7 +45,7 @@ struct member : fabric_side {
     fid_mc *mc = nullptr;
     crew &all;
     int index;
-    clock::time_point end = clock::now() + std::chrono::seconds(40);
+    clock::time_point end = clock::now() + 4 * patience;
     std::vector<message> got;
     static constexpr int depth = 256;
     std::vector<message> in = std::vector<message>(depth);
@@ -73,7 +73,7 @@ struct member : fabric_side {
         REQUIRE_EQ(fi_join(ep, at, flags, &mc, &context), 0);
         uint32_t type = 0;
         fi_eq_entry e = {};
-        REQUIRE_EQ(fi_eq_sread(eq, &type, &e, sizeof(e), 20000, 0),
+        REQUIRE_EQ(fi_eq_sread(eq, &type, &e, sizeof(e), patience_ms, 0),
                    static_cast<ssize_t>(sizeof(e)));
         REQUIRE_EQ(type, static_cast<uint32_t>(FI_JOIN_COMPLETE));
         REQUIRE(e.fid == &mc->fid && e.context == &context);
@@ -273,7 +273,7 @@ TEST_P(prov_mc_test, carries_what_other_messages_carry)
         REQUIRE_EQ(fi_join(s.ep, &at, i ? FI_RECV : FI_SEND, &mc, nullptr), 0);
         uint32_t type = 0;
         fi_eq_entry e = {};
-        REQUIRE_EQ(fi_eq_sread(s.eq, &type, &e, sizeof(e), 20000, 0),
+        REQUIRE_EQ(fi_eq_sread(s.eq, &type, &e, sizeof(e), patience_ms, 0),
                    static_cast<ssize_t>(sizeof(e)));
         auto meet = [&](int point) {
             c.arrive(point);
@@ -353,7 +353,7 @@ TEST_P(prov_mc_test, refuses_what_is_no_group)
         REQUIRE_EQ(fi_sendmsg(s.ep, &msg, 0), -FI_EINVAL);
         uint32_t type;
         fi_eq_entry e;
-        REQUIRE_EQ(fi_eq_sread(s.eq, &type, &e, sizeof(e), 20000, 0),
+        REQUIRE_EQ(fi_eq_sread(s.eq, &type, &e, sizeof(e), patience_ms, 0),
                    static_cast<ssize_t>(sizeof(e)));
         REQUIRE_EQ(fi_sendmsg(s.ep, &msg, FI_MULTICAST | FI_COMPLETION), 0);
         s.complete(s.txcq);

@@ -467,7 +467,7 @@ TEST_P(prov_message_test, wakes_who_sleeps)
         for (int i = 0; i < 20; ++i) { // fi_cq_sread
             s.retry([&] { return fi_recv(s.ep, buf, 8, nullptr, FI_ADDR_UNSPEC, &s); });
             p.tell(1);
-            REQUIRE_EQ(fi_cq_sread(s.rxcq, &e, 1, nullptr, 10000), 1);
+            REQUIRE_EQ(fi_cq_sread(s.rxcq, &e, 1, nullptr, patience_ms), 1);
         }
         int fd = -1;
         REQUIRE_EQ(fi_control(&s.rxcq->fid, FI_GETWAIT, &fd), 0);
@@ -479,7 +479,7 @@ TEST_P(prov_message_test, wakes_who_sleeps)
                 int r = fi_trywait(s.fabric, fids, 1);
                 if (r == 0) {
                     pollfd pfd = {fd, POLLIN, 0};
-                    REQUIRE_EQ(poll(&pfd, 1, 10000), 1);
+                    REQUIRE_EQ(poll(&pfd, 1, patience_ms), 1);
                 } else {
                     REQUIRE_EQ(r, -FI_EAGAIN);
                 }

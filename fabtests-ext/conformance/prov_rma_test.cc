@@ -322,15 +322,15 @@ TEST_P(prov_rma_test, counts)
                 return fi_read(s.ep, buf.data(), length, nullptr, s.peer, r.address, r.key, &buf);
             });
         }
-        REQUIRE_EQ(fi_cntr_wait(writes, 2 * times, 10000), 0);
-        REQUIRE_EQ(fi_cntr_wait(reads, times, 10000), 0);
+        REQUIRE_EQ(fi_cntr_wait(writes, 2 * times, patience_ms), 0);
+        REQUIRE_EQ(fi_cntr_wait(reads, times, patience_ms), 0);
         REQUIRE_EQ(fi_cntr_read(writes), 2u * times);
         REQUIRE_EQ(fi_cntr_read(reads), 1u * times);
         REQUIRE_EQ(fi_cntr_wait(reads, times + 1, 20), -FI_ETIMEDOUT);
         s.retry([&] {
             return fi_read(s.ep, buf.data(), n, nullptr, s.peer, r.address, r.key + 1, nullptr);
         });
-        REQUIRE_EQ(fi_cntr_wait(reads, times + 1, 10000), -FI_EAVAIL);
+        REQUIRE_EQ(fi_cntr_wait(reads, times + 1, patience_ms), -FI_EAVAIL);
         REQUIRE_EQ(fi_cntr_readerr(reads), 1u);
         REQUIRE_EQ(fi_cntr_readerr(writes), 0u);
         REQUIRE_EQ(fi_cntr_read(reads), 1u * times);

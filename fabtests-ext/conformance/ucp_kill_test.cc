@@ -30,8 +30,8 @@ using clock_type = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 // From the kill to the error callback, and for a whole round, on a machine with much else to do.
-constexpr milliseconds error_deadline{8000};
-constexpr milliseconds watchdog{40000};
+constexpr milliseconds error_deadline{30000};
+constexpr milliseconds watchdog{120000};
 
 // Exit codes of a survivor; each is one way to break the promise.
 enum outcome : int {

@@ -21,7 +21,7 @@ class ucp_mt : public pair {
     {
         if (!UCS_PTR_IS_PTR(ptr))
             return UCS_PTR_STATUS(ptr);
-        auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(2 * patience);
         ucs_status_t status;
         while ((status = ucp_request_check_status(ptr)) == UCS_INPROGRESS) {
             if (std::chrono::steady_clock::now() > end)

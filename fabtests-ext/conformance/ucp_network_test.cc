@@ -62,8 +62,7 @@ ucp_ep_h reach(host &self, entity &e, errors *seen = nullptr)
 std::string progress_until_told(host &self, entity &e)
 {
     std::string said;
-    EXPECT_TRUE(run_until(
-        {&e}, [&] { return self.other.hear_now(&said); }, 30));
+    EXPECT_TRUE(run_until({&e}, [&] { return self.other.hear_now(&said); }));
     return said;
 }
 
@@ -97,7 +96,7 @@ int send_large(host &self, const options &o, size_t expected_lanes)
     }
     for (unsigned i = 0; i < large_count; ++i) {
         std::vector<char> data = pattern(large, i);
-        EXPECT_EQ(UCS_OK, wait({&e}, send_nb(ep, data.data(), data.size(), i), 30));
+        EXPECT_EQ(UCS_OK, wait({&e}, send_nb(ep, data.data(), data.size(), i)));
     }
     EXPECT_EQ("received", progress_until_told(self, e));
     return verdict();
@@ -115,7 +114,7 @@ received receive_large(host &self, const options &o)
     EXPECT_NE(nullptr, ep);
     for (unsigned i = 0; i < large_count; ++i) {
         std::vector<char> data(large);
-        EXPECT_EQ(UCS_OK, wait({&e}, recv_nb(e, data.data(), data.size(), i), 30));
+        EXPECT_EQ(UCS_OK, wait({&e}, recv_nb(e, data.data(), data.size(), i)));
         EXPECT_EQ(pattern(large, i), data);
     }
     // A wire goes with either of its ends: the other host is told after the reading.
@@ -147,8 +146,8 @@ int ping_both_ways(host &self, entity &e, ucp_ep_h ep)
         std::vector<char> out = pattern(length, static_cast<unsigned>(self.number));
         std::vector<char> in(length);
         ucs_status_ptr_t receiving = recv_nb(e, in.data(), length, 5);
-        EXPECT_EQ(UCS_OK, wait({&e}, send_nb(ep, out.data(), length, 5), 30));
-        EXPECT_EQ(UCS_OK, wait({&e}, receiving, 30));
+        EXPECT_EQ(UCS_OK, wait({&e}, send_nb(ep, out.data(), length, 5)));
+        EXPECT_EQ(UCS_OK, wait({&e}, receiving));
         EXPECT_EQ(pattern(length, static_cast<unsigned>(1 - self.number)), in);
     }
     return leave_together(self, e);
@@ -168,8 +167,7 @@ int serve(host &self)
     entity e({});
     server listening(e, false, address_of(0, 0));
     self.other.tell(std::to_string(listening.port));
-    EXPECT_TRUE(run_until(
-        {&e}, [&] { return !listening.requests.empty(); }, 30));
+    EXPECT_TRUE(run_until({&e}, [&] { return !listening.requests.empty(); }));
     if (listening.requests.empty()) {
         return 1;
     }
@@ -205,12 +203,11 @@ int expect_loss(host &self, const char *cue)
     ucp_ep_h ep = reach(self, e, &seen);
     EXPECT_EQ("ready", progress_until_told(self, e));
     uint64_t word = 1;
-    EXPECT_EQ(UCS_OK, wait({&e}, send_nb(ep, &word, sizeof(word), 1), 30));
+    EXPECT_EQ(UCS_OK, wait({&e}, send_nb(ep, &word, sizeof(word), 1)));
     EXPECT_EQ("received", progress_until_told(self, e));
     EXPECT_EQ(0, seen.count);
     self.other.tell(cue);
-    EXPECT_TRUE(run_until(
-        {&e}, [&] { return seen.count > 0; }, 40));
+    EXPECT_TRUE(run_until({&e}, [&] { return seen.count > 0; }));
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, seen.count ? seen.status : UCS_OK);
     run_for({&e}, 0.2);
     EXPECT_EQ(1, seen.count);
@@ -226,7 +223,7 @@ void answer_once(host &self, entity &e)
     uint64_t word = 0;
     ucs_status_ptr_t receiving = recv_nb(e, &word, sizeof(word), 1);
     self.other.tell("ready");
-    EXPECT_EQ(UCS_OK, wait({&e}, receiving, 30));
+    EXPECT_EQ(UCS_OK, wait({&e}, receiving));
     self.other.tell("received");
 }
 
@@ -317,11 +314,10 @@ TEST_F(ucp_network, killed_peer_is_noticed)
             ucp_ep_h ep = reach(self, e, &seen);
             EXPECT_EQ("ready", progress_until_told(self, e));
             uint64_t word = 1;
-            EXPECT_EQ(UCS_OK, wait({&e}, send_nb(ep, &word, sizeof(word), 1), 30));
+            EXPECT_EQ(UCS_OK, wait({&e}, send_nb(ep, &word, sizeof(word), 1)));
             EXPECT_EQ("received", progress_until_told(self, e));
             self.other.tell("die");
-            EXPECT_TRUE(run_until(
-                {&e}, [&] { return seen.count > 0; }, 30));
+            EXPECT_TRUE(run_until({&e}, [&] { return seen.count > 0; }));
             EXPECT_EQ(UCS_OK, wait({&e}, close_nb(ep, true)));
             return verdict();
         },

@@ -26,7 +26,7 @@ class ucp_threads : public testing::TestWithParam<const char *> {
     ucp_threads() : a(multi(GetParam())), b(multi(GetParam())) {}
 
     // Progresses both workers; whoever else does so, too.
-    ucs_status_t finish(ucs_status_ptr_t p) { return wait({&a, &b}, p, 20); }
+    ucs_status_t finish(ucs_status_ptr_t p) { return wait({&a, &b}, p); }
 
     entity a, b;
 };
@@ -123,8 +123,8 @@ TEST_P(ucp_threads, connections_come_and_go)
                 if (connect(a, listening.port, &ep, &ce) != UCS_OK) {
                     continue;
                 }
-                ucs_status_t sent = wait({&a}, send_nb(ep, "x", 1, 99), 20);
-                ucs_status_t closed = wait({&a}, close_nb(ep), 20);
+                ucs_status_t sent = wait({&a}, send_nb(ep, "x", 1, 99));
+                ucs_status_t closed = wait({&a}, close_nb(ep));
                 good += sent == UCS_OK && closed == UCS_OK && ce.count == 0;
             }
         });
@@ -151,7 +151,7 @@ TEST_P(ucp_threads, one_sleeps_while_another_signals)
     for (unsigned i = 0; i < 50; ++i) {
         unsigned before = woken;
         EXPECT_EQ(UCS_OK, ucp_worker_signal(a.worker));
-        auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+        auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience);
         while (woken == before && std::chrono::steady_clock::now() < end) {
             std::this_thread::yield();
         }

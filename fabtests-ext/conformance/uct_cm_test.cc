@@ -1330,7 +1330,7 @@ TEST_P(uct_cm_kill_test, killed_server)
         ASSERT_TRUE(wait([&] { return c.answered == 1; }));
         ASSERT_EQ(UCS_OK, c.status);
         kill_child();
-        EXPECT_TRUE(wait([&] { return c.disconnected == 1; }, 2));
+        EXPECT_TRUE(wait([&] { return c.disconnected == 1; }));
     }
 }
 
@@ -1344,7 +1344,7 @@ TEST_P(uct_cm_kill_test, killed_server_that_had_not_answered)
         ASSERT_EQ(UCS_OK, c.connect(to));
         usleep(200000);
         kill_child();
-        ASSERT_TRUE(wait([&] { return c.answered == 1; }, 2));
+        ASSERT_TRUE(wait([&] { return c.answered == 1; }));
         EXPECT_TRUE(no_server(c.status)) << ucs_status_string(c.status);
         EXPECT_EQ(0, c.disconnected);
     }
@@ -1359,7 +1359,7 @@ TEST_P(uct_cm_kill_test, killed_client)
         ASSERT_TRUE(wait([&] { return acceptor_->accepted_count() == 1; }));
         ASSERT_TRUE(wait([&] { return accepted().notified == 1; }));
         kill_child();
-        EXPECT_TRUE(wait([&] { return accepted().disconnected == 1; }, 2));
+        EXPECT_TRUE(wait([&] { return accepted().disconnected == 1; }));
         acceptor_.reset();
     }
 }
@@ -1374,7 +1374,7 @@ TEST_P(uct_cm_kill_test, killed_client_before_the_answer)
         kill_child();
         ucs_status_t status = acceptor_->accept_kept();
         if (status == UCS_OK) {
-            ASSERT_TRUE(wait([&] { return accepted().notified == 1; }, 2));
+            ASSERT_TRUE(wait([&] { return accepted().notified == 1; }));
             status = accepted().status;
         }
         EXPECT_TRUE(no_server(status)) << ucs_status_string(status);

@@ -67,7 +67,7 @@ class uct_connection : public uct_test {
     template <class F>
     static bool only(entity &e, F &&done)
     {
-        auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        auto end = std::chrono::steady_clock::now() + patience;
         while (!done()) {
             uct_worker_progress(e.worker);
             if (std::chrono::steady_clock::now() > end) {

@@ -19,7 +19,7 @@ class uct_event : public uct_test {
         }
     }
 
-    // Progresses until it arms, then sleeps; false when it slept a second for nothing.
+    // Progresses until it arms, then sleeps; false when it slept for nothing.
     static bool sleep(entity &e)
     {
         int fd = -1;
@@ -33,7 +33,7 @@ class uct_event : public uct_test {
         }
         EXPECT_EQ(status, UCS_OK);
         pollfd p{fd, POLLIN, 0};
-        return poll(&p, 1, 1000) == 1;
+        return poll(&p, 1, patience_ms) == 1;
     }
 };
 
@@ -49,7 +49,7 @@ TEST_P(uct_event, 210_arm_is_busy_with_a_message_waiting)
     if (status == UCS_OK) {
         // On its way still: then the descriptor tells.
         pollfd p{fd, POLLIN, 0};
-        EXPECT_EQ(poll(&p, 1, 1000), 1);
+        EXPECT_EQ(poll(&p, 1, patience_ms), 1);
     } else {
         EXPECT_EQ(status, UCS_ERR_BUSY);
     }
@@ -115,7 +115,7 @@ TEST_P(uct_event, 210_who_has_polled_for_long_is_woken)
         ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
         uct_worker_progress(a().worker);
         pollfd p{fd, POLLIN, 0};
-        EXPECT_EQ(poll(&p, 1, 5000), 1);
+        EXPECT_EQ(poll(&p, 1, patience_ms), 1);
         EXPECT_TRUE(until([&] { return b().received.size() == round; }));
     }
 }

@@ -20,7 +20,6 @@ using two_hosts::channel;
 using two_hosts::host;
 
 constexpr ucs_time_t interval = 50'000'000; // ns
-constexpr int patience = 40;                // seconds
 
 int verdict()
 {
@@ -44,7 +43,7 @@ entity::address address(const std::string &said)
 template <class F>
 bool progress_until(entity &e, F &&done)
 {
-    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(patience);
+    auto end = std::chrono::steady_clock::now() + patience;
     while (!done()) {
         uct_worker_progress(e.worker);
         if (std::chrono::steady_clock::now() > end) {
@@ -60,14 +59,14 @@ bool sleep_until(entity &e, F &&done)
 {
     int fd = -1;
     EXPECT_EQ(UCS_OK, uct_iface_event_fd_get(e.iface, &fd));
-    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(patience);
+    auto end = std::chrono::steady_clock::now() + patience;
     while (!done()) {
         while (uct_worker_progress(e.worker) != 0) {
         }
         if (!done() &&
             uct_iface_event_arm(e.iface, UCT_EVENT_RECV | UCT_EVENT_SEND_COMP) == UCS_OK) {
             pollfd readable{fd, POLLIN, 0};
-            poll(&readable, 1, patience * 1000);
+            poll(&readable, 1, patience_ms);
         }
         if (std::chrono::steady_clock::now() > end) {
             return false;

@@ -20,7 +20,7 @@ using namespace app;
 namespace {
 
 struct plan {
-    unsigned processes = 24, rounds = 5, skew = 200, seconds = 120;
+    unsigned processes = 24, rounds = 5, skew = 200, seconds = 600;
 };
 
 // Where the processes publish their names.
