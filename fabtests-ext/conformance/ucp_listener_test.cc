@@ -35,6 +35,7 @@ TEST_P(ucp_sockaddr, s36_listen_bidirectional)
     ping(c, k.client, s, 2000000);
     ping(s, k.server, c, 2000000);
     EXPECT_EQ(UCS_OK, finish(close_nb(k.client)));
+    ASSERT_TRUE(run_until({&c, &s}, [&] { return k.server_errors.count > 0; }));
     both(0.02);
     EXPECT_EQ(1, k.server_errors.count);
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, k.server_errors.status);
@@ -72,6 +73,7 @@ TEST_P(ucp_sockaddr, s31_flush_close_delivers_what_was_sent_before)
         for (unsigned i = 0; i < 100; ++i) {
             ASSERT_EQ(UCS_OK, wait({&s}, recv_nb(s, in.data(), in.size(), i)));
         }
+        ASSERT_TRUE(run_until({&c, &s}, [&] { return k.server_errors.count > 0; }));
         EXPECT_EQ(1, k.server_errors.count);
         EXPECT_EQ(UCS_OK, finish(close_nb(k.server, true)));
     }
@@ -137,8 +139,7 @@ TEST_P(ucp_sockaddr, s36_one_sided_force_close)
     connection k(c, s, listening);
     ping(c, k.client, s);
     EXPECT_EQ(UCS_OK, finish(close_nb(k.server, true)));
-    ASSERT_TRUE(run_until(
-        {&c, &s}, [&] { return k.client_errors.count > 0; }, 2));
+    ASSERT_TRUE(run_until({&c, &s}, [&] { return k.client_errors.count > 0; }));
     both(0.02);
     EXPECT_EQ(1, k.client_errors.count);
     EXPECT_EQ(UCS_OK, finish(close_nb(k.client))); // FLUSH of a failed endpoint ends

@@ -274,6 +274,7 @@ class peer {
     ucs_status_t pack_result = UCS_OK;
 
     std::atomic<int> resolved = 0, packed = 0, answered = 0, notified = 0, disconnected = 0;
+    std::atomic<bool> resolves = false; // its callback has been entered
     std::atomic<bool> in_callback = false;
     std::atomic<bool> destroyed = false;
     std::atomic<ucs_status_t> status = UCS_INPROGRESS; // of the last of them that has one
@@ -337,6 +338,7 @@ class peer {
         } else {
             EXPECT_TRUE(args->field_mask & UCT_CM_EP_RESOLVE_ARGS_FIELD_DEV_NAME);
             p.device = args->dev_name;
+            p.resolves = true;
             if (p.slow_resolve) {
                 usleep(50000);
             }

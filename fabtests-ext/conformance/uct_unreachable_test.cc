@@ -11,22 +11,33 @@
 namespace uct_conformance {
 namespace {
 
-// A port of the loopback device that was free a moment ago.
-in_port_t free_port()
-{
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof(address);
-    EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr *>(&address), length), 0);
-    EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr *>(&address), &length), 0);
-    close(fd);
-    return address.sin_port;
-}
+// A port of the loopback device that is taken, so that nobody else comes to listen there.
+class silent_port {
+  public:
+    silent_port() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))
+    {
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t length = sizeof(address);
+        EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr *>(&address), length), 0);
+        EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr *>(&address), &length), 0);
+        number = address.sin_port;
+    }
+    silent_port(const silent_port &) = delete;
+    silent_port &operator=(const silent_port &) = delete;
+    ~silent_port() { close(fd_); }
+
+    in_port_t number = 0;
+
+  private:
+    int fd_;
+};
 
 class uct_unreachable : public uct_test {
   protected:
+    silent_port port_;
+
     // b's address, but of another interface of another process at another port.
     void nobody(std::vector<char> *address)
     {
@@ -37,7 +48,7 @@ class uct_unreachable : public uct_test {
         memcpy(&where, address->data() + sizeof(about), sizeof(where));
         about.id ^= 1;
         about.bell.pid = 1;
-        where.sin_port = free_port();
+        where.sin_port = port_.number;
         memcpy(address->data(), &about, sizeof(about));
         memcpy(address->data() + sizeof(about), &where, sizeof(where));
     }

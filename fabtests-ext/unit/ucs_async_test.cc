@@ -156,7 +156,12 @@ TEST(async_watch, timer_starts_and_stops)
     watch.set_interval(1000000);
     t.ticks.wait(0);
     watch.set_interval(0);
-    usleep(20000); // one that had begun
+    event_counter other;
+    auto witness = ucs::async_watch::fd(other.fd, EPOLLIN, event_counter::count, &other);
+    other.signal();
+    other.calls.wait(0);
+    other.signal();
+    other.calls.wait(1); // one that had begun is over: the thread looked again since
     int seen = t.ticks;
     usleep(20000);
     EXPECT_EQ(t.ticks, seen);
