@@ -101,7 +101,7 @@ job_on_ours()
 {
     local tls=$1 processes=$2 parts=$3 part status
     shift 3
-    UCX_TLS=$tls,self on_ours timeout -k 5 "${JOB_TIMEOUT:-120}" "$@" >"$scratch/output" 2>&1
+    UCX_TLS=$tls,self on_ours timeout -k 5 "${JOB_TIMEOUT:-300}" "$@" >"$scratch/output" 2>&1
     status=$?
     grep -v ' UCX  INFO ' "$scratch/output" | tail -n 30
     [ $status -eq 0 ] || return $status

@@ -31,7 +31,7 @@ passes()
 {
     local tls=$1 options=$2 proof=$3 part status
     shift 3
-    FI_UCXLIKE_TLS=$tls timeout -k 5 "${JOB_TIMEOUT:-120}" $MPI $options "$scratch/mpi_app" "$@" >"$scratch/output" 2>&1
+    FI_UCXLIKE_TLS=$tls timeout -k 5 "${JOB_TIMEOUT:-300}" $MPI $options "$scratch/mpi_app" "$@" >"$scratch/output" 2>&1
     status=$?
     grep -a -v 'not in include list' "$scratch/output" | tail -n 30
     [ $status -eq 0 ] && grep -a -q "$proof" "$scratch/output" || return 1

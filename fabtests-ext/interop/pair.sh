@@ -6,33 +6,43 @@
 # libfabric loads libinfinipath, which would turn the signal that ends a server into exit status 1.
 export IPATH_NO_BACKTRACE=1
 
-# A port outside the range that the kernel gives to clients, different for every call.
-next_port()
+# has_socket PORT STATES: some socket of TCP at the port is in one of the states, a regular expression.
+has_socket()
 {
-    pair_port=$((${pair_port:-$((13000 + $$ % 1500 * 10))} + 1))
+    awk -v port="$(printf ':%04X' "$1")" -v states="$2" '
+        substr($2, length($2) - 4) == port && $4 ~ states { found = 1 }
+        END { exit !found }' /proc/net/tcp /proc/net/tcp6 2>/dev/null
 }
 
-# Waits until PID listens on PORT (the state column of /proc/net/tcp is 0A), or has ended.
+# A port outside the range that the kernel gives to clients, different for every call, that no test beside
+# this one uses; 06 is TIME_WAIT.
+next_port()
+{
+    pair_port=${pair_port:-$((13000 + $$ % 1500 * 10))}
+    while pair_port=$((pair_port + 1)) && has_socket $pair_port '0[^6]'; do
+        :
+    done
+}
+
+# Waits until PID listens on PORT, which the kernel shows of TCP (0A) and only LOG of verbs; until it has
+# ended; or for LIMIT seconds.
 wait_for_listener()
 {
-    local pid=$1 port tries=0
-    port=$(printf ':%04X' "$2")
-    until awk -v port="$port" 'substr($2, length($2) - 4) == port && $4 == "0A" { found = 1 }
-        END { exit !found }' /proc/net/tcp /proc/net/tcp6 2>/dev/null; do
-        tries=$((tries + 1))
-        kill -0 "$pid" 2>/dev/null && [ $tries -lt 200 ] || return 1
+    local pid=$1 port=$2 log=$3 end=$((SECONDS + $4))
+    until has_socket "$port" 0A || grep -qE 'server is listening|started listener' "$log"; do
+        kill -0 "$pid" 2>/dev/null && [ $SECONDS -lt $end ] || return 1
         sleep 0.05
     done
 }
 
 # run_pair PORT SERVER_COMMAND... -- CLIENT_COMMAND...: prints the client's output; if either side
-# fails, also the server's. Both sides are ended after PAIR_TIMEOUT seconds (default 60). A server that
+# fails, also the server's. Both sides are ended after PAIR_TIMEOUT seconds (default 200). A server that
 # never ends by itself (PAIR_ENDLESS=yes) is ended when the client is done. If PAIR_EXPECT is set, one of
 # the two must say it: UCX's examples end with status 0 where a transport is missing. PAIR_OUTPUT is a
 # folder to leave both outputs in, as files "client" and "server".
 run_pair()
 {
-    local port=$1 limit=${PAIR_TIMEOUT:-60} output server_pid client_status server_status
+    local port=$1 limit=${PAIR_TIMEOUT:-200} output server_pid client_status server_status
     local -a server=()
     shift
     while [ "$1" != -- ]; do
@@ -42,9 +52,10 @@ run_pair()
     shift
     output=${PAIR_OUTPUT:-$(mktemp -d)} || return 99
     # By line: what an endless server has said must not be lost in its buffer when it is ended.
+    : >"$output/server"
     timeout -k 2 "$limit" stdbuf -oL "${server[@]}" >"$output/server" 2>&1 </dev/null &
     server_pid=$!
-    wait_for_listener $server_pid "$port"
+    wait_for_listener $server_pid "$port" "$output/server" "$limit"
     timeout -k 2 "$limit" "$@" </dev/null 2>&1 | tee "$output/client"
     client_status=${PIPESTATUS[0]}
     # A server whose client failed may wait for ever.

@@ -53,7 +53,7 @@ echo '^fi_good -x' >"$scratch/configs/any.exclude"
 
 run()
 {
-    "$runner" -p any -c "$scratch/configs" -T 2 "$@" "$scratch"
+    "$runner" -p any -c "$scratch/configs" -T 60 "$@" "$scratch"
 }
 
 # sums EXPECTED STATUS OPTION...
@@ -78,7 +78,7 @@ ends_only_its_own()
 {
     local before after
     before=$(pgrep -cf "$scratch/bin/fi_hangs")
-    sums "0 passed, 1 failed, 0 skipped (0 not offered, 0 excluded)" 1 -t regression || return
+    sums "0 passed, 1 failed, 0 skipped (0 not offered, 0 excluded)" 1 -t regression -T 2 || return
     after=$(pgrep -cf "$scratch/bin/fi_hangs")
     kill -0 $bystander && [ "$before" = "$after" ]
 }
@@ -91,7 +91,7 @@ check "one side that is not offered what the other is fails" \
     sums "0 passed, 1 failed, 0 skipped (0 not offered, 0 excluded)" 1 -t standard
 check "nothing that ran is no success" \
     sums "0 passed, 0 failed, 1 skipped (1 not offered, 0 excluded)" 1 -t functional -m none
-(exec -a fi_bystander sleep 100) >/dev/null 2>&1 &
+(exec -a fi_bystander sleep 1000) >/dev/null 2>&1 &
 bystander=$!
 check "ends what hangs and nothing else" ends_only_its_own
 finish

@@ -17,7 +17,7 @@ private=$(private_calls ucx_info)
 transports=${PERFTEST_TRANSPORTS:-self shm tcp}
 address=${PERFTEST_ADDRESS:-127.0.0.1}
 iterations=${PERFTEST_ITERATIONS:-40}
-export PAIR_TIMEOUT=${PAIR_TIMEOUT:-60}
+export PAIR_TIMEOUT=${PAIR_TIMEOUT:-200}
 
 # Only what we replace: the rest of UCX stays Debian's.
 with_dropin()
