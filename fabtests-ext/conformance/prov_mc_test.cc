@@ -5,6 +5,8 @@
 #include "fabtests-ext/common/fabric_app.h"
 #include "fabtests-ext/common/two_hosts.h"
 
+#include "prov/ucxlike/wire.h"
+
 #include <arpa/inet.h>
 #include <csignal>
 #include <gtest/gtest.h>
@@ -372,6 +374,62 @@ TEST_P(prov_mc_test, refuses_what_is_no_group)
         fabric_side sender(one_way);
         sender.open_active(sender.info);
         REQUIRE_EQ(fi_join(sender.ep, &at, FI_RECV, &mc, nullptr), -FI_EINVAL);
+    });
+}
+
+// A member that has heard of another, but does not count it yet, would not send to it.
+TEST_P(prov_mc_test, a_join_waits_until_the_others_know_of_it)
+{
+    namespace wire = ucxlike::wire;
+    run(1, [](int, crew &) {
+        sockaddr_in at = group_address();
+        int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        int reuse = 1;
+        REQUIRE_EQ(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse)), 0);
+        ip_mreq loopback = {at.sin_addr, {htonl(INADDR_LOOPBACK)}};
+        REQUIRE_EQ(bind(fd, reinterpret_cast<sockaddr *>(&at), sizeof(at)), 0);
+        REQUIRE_EQ(setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &loopback, sizeof(loopback)), 0);
+        REQUIRE_EQ(setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &loopback.imr_interface,
+                              sizeof(loopback.imr_interface)),
+                   0);
+        sockaddr_in name = {};
+        name.sin_family = AF_INET;
+        name.sin_port = htons(1);
+        name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        wire::notice mine = {};
+        mine.magic = wire::notice::right_magic;
+        mine.kind = wire::notice::here;
+        mine.roles = wire::notice::sends; // nobody connects to it
+        mine.who = wire::make_hello(
+            ucxlike::address::from(reinterpret_cast<sockaddr *>(&name), sizeof(name)), 1, 1);
+        auto say = [&](uint16_t members) {
+            mine.members = members;
+            REQUIRE_EQ(
+                sendto(fd, &mine, sizeof(mine), 0, reinterpret_cast<sockaddr *>(&at), sizeof(at)),
+                static_cast<ssize_t>(sizeof(mine)));
+        };
+        fabric_side s(group_options());
+        s.open_active(s.info);
+        fid_mc *mc = nullptr;
+        auto begun = clock::now();
+        REQUIRE_EQ(fi_join(s.ep, &at, 0, &mc, nullptr), 0);
+        wire::notice heard = {};
+        do {
+            say(1);
+            REQUIRE(recv(fd, &heard, sizeof(heard), 0) > 0);
+        } while (heard.who.incarnation == mine.who.incarnation || heard.members < 2);
+        uint32_t type = 0;
+        fi_eq_entry e = {};
+        while (clock::now() < begun + std::chrono::milliseconds(700))
+            REQUIRE(fi_eq_read(s.eq, &type, &e, sizeof(e), 0) == -FI_EAGAIN ||
+                    clock::now() > begun + std::chrono::seconds(1)); // it waits for two
+        say(2);
+        if (type == 0)
+            REQUIRE_EQ(fi_eq_sread(s.eq, &type, &e, sizeof(e), patience_ms, 0),
+                       static_cast<ssize_t>(sizeof(e)));
+        REQUIRE_EQ(type, static_cast<uint32_t>(FI_JOIN_COMPLETE));
+        REQUIRE_EQ(fi_close(&mc->fid), 0);
+        close(fd);
     });
 }
 

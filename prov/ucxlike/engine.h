@@ -137,9 +137,14 @@ class engine {
         unsigned n = ucp_worker_progress(worker);
         if (UCS_UNLIKELY(!failed_.empty()))
             handle_failures();
+        read_mail();
+        return n;
+    }
+    // What other threads have left for the readers.
+    void read_mail()
+    {
         if (UCS_UNLIKELY(mail.load(std::memory_order_relaxed)))
             collect_mail();
-        return n;
     }
     // Progresses until `done` or the time is over.
     template <class F>

@@ -138,8 +138,9 @@ void herald::heard(const wire::notice &n)
             others_.erase(it);
     } else if (it != others_.end()) {
         it->heard = now;
+        it->members = n.members;
     } else {
-        others_.push_back({key, now});
+        others_.push_back({key, now, n.members});
         last_new_ = now;
         answer_ = true;
     }
@@ -158,7 +159,11 @@ bool herald::complete(uint64_t now) const
 {
     if (others_.empty())
         return now - started_ >= alone;
-    return now - last_new_ >= quiet && others_.size() + 1 >= most_;
+    size_t members = others_.size() + 1;
+    // Who counts fewer has not heard of this member, or of another that has.
+    return now - last_new_ >= quiet && members >= most_ &&
+           std::all_of(others_.begin(), others_.end(),
+                       [=](const known &k) { return k.members >= members; });
 }
 
 void herald::deliver()

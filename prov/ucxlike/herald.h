@@ -21,7 +21,7 @@ class herald {
 
     // What was heard since the last call.
     std::vector<wire::notice> take();
-    // Time enough has passed, and those heard know of no others.
+    // Time enough has passed; those heard know of no others, and all of them know this one.
     bool settled() const { return settled_; }
     // Nobody should wait for members any longer.
     bool overdue() const { return overdue_; }
@@ -30,6 +30,7 @@ class herald {
     struct known {
         std::string key;
         uint64_t heard;
+        size_t members; // that it claims to know
     };
 
     void open(const address &name);

@@ -233,7 +233,8 @@ UCS_NOINLINE ssize_t send_to_group(endpoint *ep, unsigned options, const send_ca
                    c.dest);
     if (!g->can_send())
         return -FI_EOPBADSTATE;
-    auto &receivers = g->receivers(); // changes in progress only
+    ep->eng->read_mail();             // who was heard before this call is sent to
+    auto &receivers = g->receivers(); // changes here and in progress only
     if (ep->inflight && ep->inflight + receivers.size() > ep->tx_limit)
         return -FI_EAGAIN;
     if (options & tx_inject)
