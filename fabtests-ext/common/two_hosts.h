@@ -68,7 +68,7 @@ struct outcome {
     int first = -1;
     int second = -1;
 };
-// links: how many veth pairs. Roles that do not end within a minute are killed.
+// links: how many veth pairs. Roles that hang are killed.
 outcome run(unsigned links, const role &first, const role &second);
 
 } // namespace two_hosts

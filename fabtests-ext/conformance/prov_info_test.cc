@@ -4,6 +4,7 @@
 // the answer. Addresses, interfaces and the administrator's parameters.
 #include "fabtests-ext/common/fabric_app.h"
 #include "fabtests-ext/common/sanitized.h"
+#include "fabtests-ext/common/two_hosts.h"
 #include "prov/ucxlike/retired.h"
 
 #include <arpa/inet.h>
@@ -357,6 +358,47 @@ TEST(prov_info_test, obeys_the_chosen_interface)
         setenv("FI_UCXLIKE_IFACE", "lo", 1);
         REQUIRE(ask(FI_VERSION(1, 17), any));
     });
+}
+
+// Without a default route: the first interface that is for other hosts. What is first of all is
+// called as container software calls its own.
+TEST(prov_info_test, takes_the_interface_that_leads_out)
+{
+    if (std::string why = two_hosts::obstacle(); !why.empty())
+        GTEST_SKIP() << why;
+    auto role = [](two_hosts::host &h) {
+        REQUIRE_EQ(system(("ip link set " + h.device(0) + " down && ip link set " + h.device(0) +
+                           " name docker0 && ip link set docker0 up")
+                              .c_str()),
+                   0);
+        auto takes = [&](const std::string &address, const char *node) {
+            auto i = ask(
+                FI_VERSION(1, 17),
+                [](fi_info *hints) {
+                    hints->ep_attr->type = FI_EP_RDM;
+                    hints->addr_format = FI_SOCKADDR_IN;
+                },
+                0, node, node ? "99" : nullptr);
+            REQUIRE(i);
+            if (host_of(i->src_addr) == address)
+                return true;
+            fprintf(stderr, "takes %s, not %s\n", host_of(i->src_addr).c_str(), address.c_str());
+            return false;
+        };
+        use_build_tree();
+        REQUIRE(takes(h.address(h.number, 1), nullptr));
+        REQUIRE(takes("127.0.0.1", "127.0.0.1"));
+        for (unsigned link : {0u, 1u})
+            REQUIRE(takes(h.address(h.number, link), h.address(1 - h.number, link).c_str()));
+        setenv("FI_UCXLIKE_IFACE", "docker0", 1);
+        REQUIRE(takes(h.address(h.number, 0), nullptr));
+        h.other.tell("done");
+        h.other.hear(); // whose interfaces lead to ours
+        return 0;
+    };
+    two_hosts::outcome got = two_hosts::run(2, role, role);
+    EXPECT_EQ(got.first, 0);
+    EXPECT_EQ(got.second, 0);
 }
 
 TEST(prov_info_test, strict_mode_insists_on_every_transport)
