@@ -35,13 +35,19 @@ TEST_P(ucp_threads, all_send_and_receive_at_once)
 {
     constexpr unsigned threads = 3, rounds = 100;
     std::atomic<unsigned> good{0};
+    std::mutex pairing;
     std::vector<std::thread> all;
     for (unsigned t = 0; t < threads; ++t) {
         all.emplace_back([&, t] {
             ucp_ep_h to_b, to_a;
-            if (create_ep(a, b.address(), &to_b) != UCS_OK ||
-                create_ep(b, a.address(), &to_a) != UCS_OK) {
-                return;
+            {
+                // The workers pair endpoints in the order they are made: one of another thread's
+                // would be closed under ours.
+                std::lock_guard<std::mutex> lock(pairing);
+                if (create_ep(a, b.address(), &to_b) != UCS_OK ||
+                    create_ep(b, a.address(), &to_a) != UCS_OK) {
+                    return;
+                }
             }
             for (unsigned i = 0; i < rounds; ++i) {
                 size_t length = i % 10 == 9 ? 100000 : 8 + i;
