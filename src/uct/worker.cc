@@ -27,6 +27,7 @@ worker::worker(ucs_thread_mode_t mode) : uct_worker{}, thread_mode(mode)
 void worker::add_source(const progress_source &source)
 {
     (source.slow ? slow_ : fast_).push_back(source);
+    next_slow_ = 0;
 }
 
 void worker::remove_source(unsigned (*poll)(void *), void *arg)
@@ -41,7 +42,8 @@ void worker::hasten(void *arg)
 {
     for (progress_source &s : slow_) {
         if (s.arg == arg) {
-            s.interval = s.countdown = 1;
+            s.interval = 1;
+            s.due = next_slow_ = 0;
         }
     }
 }
@@ -80,8 +82,8 @@ unsigned worker::progress()
     for (size_t i = 0; i < fast_.size(); ++i) {
         count += fast_[i].poll(fast_[i].arg);
     }
-    if (!slow_.empty()) {
-        count += poll_slow(count);
+    if (!slow_.empty() && slow_due(count)) {
+        count += poll_slow();
     }
     if (UCS_UNLIKELY(attention_.load(std::memory_order_relaxed))) {
         count += progress_registered();
@@ -89,16 +91,21 @@ unsigned worker::progress()
     return count;
 }
 
-unsigned worker::poll_slow(unsigned fast_work)
+UCS_ALWAYS_INLINE bool worker::slow_due(unsigned fast_work)
 {
     if (fast_work > 0) {
         busy_ = busy_rounds;
     } else if (busy_ > 0) {
         --busy_;
     }
+    return UCS_UNLIKELY(busy_ == 0) || ++busy_round_ >= next_slow_;
+}
+
+UCS_NOINLINE unsigned worker::poll_slow()
+{
     unsigned count = 0;
     for (size_t i = 0; i < slow_.size(); ++i) {
-        if (busy_ > 0 && --slow_[i].countdown > 0) {
+        if (busy_ > 0 && slow_[i].due > busy_round_) {
             continue;
         }
         void *arg = slow_[i].arg;
@@ -109,7 +116,11 @@ unsigned worker::poll_slow(unsigned fast_work)
         }
         slow_[i].interval =
             work > 0 || busy_ == 0 ? 1 : std::min(2 * slow_[i].interval, max_interval);
-        slow_[i].countdown = slow_[i].interval;
+        slow_[i].due = busy_round_ + slow_[i].interval;
+    }
+    next_slow_ = UINT64_MAX;
+    for (const progress_source &s : slow_) {
+        next_slow_ = std::min(next_slow_, s.due);
     }
     return count;
 }

@@ -9,6 +9,7 @@
 #include <uct/api/uct.h>
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -20,8 +21,8 @@ struct progress_source {
     unsigned (*poll)(void *arg);
     void *arg;
     bool slow;
-    unsigned interval = 1;
-    unsigned countdown = 1;
+    unsigned interval = 1; // busy rounds from one poll to the next
+    uint64_t due = 0;      // the busy round of the next one
 };
 
 class worker final : public uct_worker {
@@ -65,12 +66,15 @@ class worker final : public uct_worker {
     static constexpr unsigned max_interval = 512;
     static constexpr unsigned busy_rounds = 256;
 
-    unsigned poll_slow(unsigned fast_work);
+    bool slow_due(unsigned fast_work);
+    unsigned poll_slow();
     unsigned progress_registered();
 
     std::vector<progress_source> fast_;
     std::vector<progress_source> slow_;
-    unsigned busy_ = 0; // rounds for which the fast sources still count as busy
+    unsigned busy_ = 0;       // rounds for which the fast sources still count as busy
+    uint64_t busy_round_ = 0; // busy rounds so far
+    uint64_t next_slow_ = 0;  // the busy round in which the next slow source is due
 
     std::atomic<bool> attention_ = false; // the lists below have something
     std::mutex mutex_;
