@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Active messages: short is an inject from the stack, bcopy a send from a pool buffer, zcopy a send
 // of the user's pieces behind the header.
+#include "ucs/copy.h"
 #include "uct/ofi/ep.h"
 
 #include <cstring>
@@ -21,7 +22,7 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     }
     alignas(16) char message[short_limit];
     memcpy(message, &header, sizeof(header));
-    copy_bytes(message + sizeof(header), payload, length);
+    ucs::copy_small(message + sizeof(header), payload, length);
     ssize_t ret = fi_injectdata(target, message, length + sizeof(header), id, address);
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret);

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copies of a few bytes: all of them arrive, and nothing beside them changes.
+#include "ucs/copy.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace {
+
+constexpr size_t longest = 70;
+
+TEST(copy_small, copies_so_many_bytes_and_no_more)
+{
+    for (size_t length = 0; length <= longest; ++length) {
+        // Of exactly that size, so that the sanitizer sees a read beyond.
+        std::unique_ptr<char[]> from(new char[length]);
+        for (size_t i = 0; i < length; ++i) {
+            from[i] = static_cast<char>(i + 1);
+        }
+        std::vector<char> to(longest + 2, -1);
+        ucs::copy_small(to.data() + 1, from.get(), length);
+        EXPECT_EQ(-1, to[0]) << length;
+        for (size_t i = 0; i < length; ++i) {
+            EXPECT_EQ(from[i], to[i + 1]) << length;
+        }
+        EXPECT_EQ(-1, to[length + 1]) << length;
+    }
+}
+
+TEST(copy_small, takes_null_when_there_is_nothing_to_copy)
+{
+    ucs::copy_small(nullptr, nullptr, 0);
+}
+
+} // namespace
