@@ -45,11 +45,6 @@ ucs_status_t dt_iter::start_send(const void *buffer, size_t count, ucp_datatype_
     return bind(buffer, count, dt, false);
 }
 
-ucs_status_t dt_iter::start_recv(void *buffer, size_t count, ucp_datatype_t dt) noexcept
-{
-    return bind(buffer, count, dt, true);
-}
-
 ucs_status_t dt_iter::bind(const void *buffer, size_t count, ucp_datatype_t dt, bool recv) noexcept
 {
     kind_ = kind::none;
@@ -133,16 +128,11 @@ size_t dt_iter::pack(void *dest, size_t max) noexcept
     return 0;
 }
 
-ucs_status_t dt_iter::unpack(size_t offset, const void *src, size_t length) noexcept
+ucs_status_t dt_iter::unpack_other(size_t offset, const void *src, size_t length) noexcept
 {
     if (length == 0)
         return UCS_OK;
     switch (kind_) {
-    case kind::contig:
-        if (UCS_UNLIKELY(offset > length_ || length > length_ - offset))
-            return UCS_ERR_MESSAGE_TRUNCATED;
-        memcpy(u_.contig + offset, src, length);
-        return UCS_OK;
     case kind::iov: {
         if (offset > length_ || length > length_ - offset)
             return UCS_ERR_MESSAGE_TRUNCATED;
@@ -160,17 +150,16 @@ ucs_status_t dt_iter::unpack(size_t offset, const void *src, size_t length) noex
     }
     case kind::generic:
         return u_.generic.dt->ops.unpack(u_.generic.state, offset, src, length);
+    case kind::contig: // too long
     case kind::none:
         break;
     }
     return UCS_ERR_MESSAGE_TRUNCATED;
 }
 
-void dt_iter::finish() noexcept
+void dt_iter::finish_generic() noexcept
 {
-    if (kind_ == kind::generic)
-        u_.generic.dt->ops.finish(u_.generic.state);
-    kind_ = kind::none;
+    u_.generic.dt->ops.finish(u_.generic.state);
 }
 
 size_t dt_iter::to_iov(uct_iov_t *iov, size_t *count, size_t max, uct_mem_h memh) const noexcept

@@ -6,6 +6,9 @@
 // address (contig_ptr) or for an iov window (to_iov).
 #pragma once
 
+#include "ucs/compiler.h"
+#include "ucs/copy.h"
+
 #include <ucp/api/ucp.h>
 #include <uct/api/uct.h>
 
@@ -29,7 +32,14 @@ class dt_iter {
     // or a NULL contiguous buffer with bytes in it.
     [[nodiscard]] ucs_status_t start_send(const void *buffer, size_t count,
                                           ucp_datatype_t dt) noexcept;
-    [[nodiscard]] ucs_status_t start_recv(void *buffer, size_t count, ucp_datatype_t dt) noexcept;
+    [[nodiscard]] ucs_status_t start_recv(void *buffer, size_t count, ucp_datatype_t dt) noexcept
+    {
+        if (UCS_LIKELY((dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG && buffer)) {
+            start_contig(buffer, (dt >> UCP_DATATYPE_SHIFT) * count);
+            return UCS_OK;
+        }
+        return bind(buffer, count, dt, true);
+    }
 
     void start_contig(const void *buffer, size_t length) noexcept
     {
@@ -48,10 +58,22 @@ class dt_iter {
 
     // Copy `length` received bytes to `offset` of the buffer. TRUNCATED when they do not fit (what
     // fits is not written).
-    [[nodiscard]] ucs_status_t unpack(size_t offset, const void *src, size_t length) noexcept;
+    [[nodiscard]] ucs_status_t unpack(size_t offset, const void *src, size_t length) noexcept
+    {
+        if (UCS_LIKELY(kind_ == kind::contig && offset <= length_ && length <= length_ - offset)) {
+            ucs::copy_small(u_.contig + offset, src, length);
+            return UCS_OK;
+        }
+        return unpack_other(offset, src, length);
+    }
 
     // End of the operation, also after an error. Idempotent.
-    void finish() noexcept;
+    void finish() noexcept
+    {
+        if (UCS_UNLIKELY(kind_ == kind::generic))
+            finish_generic();
+        kind_ = kind::none;
+    }
 
     // Bytes in all: packed size for a send, capacity for a receive.
     size_t length() const noexcept { return length_; }
@@ -86,6 +108,8 @@ class dt_iter {
     } u_ = {};
 
     ucs_status_t bind(const void *buffer, size_t count, ucp_datatype_t dt, bool recv) noexcept;
+    ucs_status_t unpack_other(size_t offset, const void *src, size_t length) noexcept;
+    void finish_generic() noexcept;
 };
 
 // Bytes that `count` elements of a contiguous or iov type take (a generic type needs a state: 0).

@@ -26,7 +26,7 @@ void mark_done(ucp_request *req) noexcept
 }
 
 // A pooled object keeps its user area; everything else starts anew.
-void prepare(ucp_request *req, ucp_worker *worker, req_kind kind,
+UCS_ALWAYS_INLINE void prepare(ucp_request *req, ucp_worker *worker, req_kind kind,
              const ucp_request_param_t *param) noexcept
 {
     req->worker = worker;
@@ -44,7 +44,10 @@ void prepare(ucp_request *req, ucp_worker *worker, req_kind kind,
     req->dt.reset();
     req->id = 0;
     req->user_memh = nullptr;
-    req->rndv = {};
+    req->rndv.memh = nullptr;
+    req->rndv.rails = nullptr;
+    req->rndv.zmemh = nullptr;
+    req->rndv.cmpt = nullptr;
     if (param == nullptr)
         return;
     if (param->op_attr_mask & UCP_OP_ATTR_FIELD_CALLBACK && param->cb.send != nullptr) {

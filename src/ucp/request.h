@@ -154,16 +154,18 @@ struct ucp_request {
 
     // The rendezvous state of both sides.
     struct rndv_part {
-        uint64_t remote_req;  // the other side's request id
-        uint64_t remote_addr; // sender's buffer (get)
-        uct_component_h cmpt; // of bundle, when that is unpacked
-        uct_rkey_bundle_t bundle;
+        // NULL in a request that has just been taken.
         uct_mem_h memh;          // temporary registration, undone by complete()
         ucp::rail_memory *rails; // registrations of further rails, undone by complete()
         uct_mem_h zmemh;         // what zcopy passes: memh, or the one of the user's handle
-        uint8_t md;              // of memh
-        uint8_t lane;            // that gets
-        size_t posted;           // bytes asked for or sent
+        uct_component_h cmpt;    // of bundle, when that is unpacked
+
+        uct_rkey_bundle_t bundle;
+        uint64_t remote_req;  // the other side's request id
+        uint64_t remote_addr; // sender's buffer (get)
+        uint8_t md;           // of memh
+        uint8_t lane;         // that gets
+        size_t posted;        // bytes asked for or sent
     };
     rndv_part rndv = {};
 
