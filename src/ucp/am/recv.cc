@@ -25,7 +25,7 @@ namespace {
 
 constexpr uint32_t PRIVATE_FLAGS = ~uint32_t(0) << 15; // not the user's to set
 
-const am_handler *find_handler(ucp_worker *worker, uint16_t id) noexcept
+UCS_ALWAYS_INLINE const am_handler *find_handler(ucp_worker *worker, uint16_t id) noexcept
 {
     const auto &table = worker->proto->am_handlers;
     if (UCS_LIKELY(id < table.size() && (table[id].cb != nullptr || table[id].old_cb != nullptr)))
@@ -42,21 +42,20 @@ ucp_ep *find_reply_ep(ucp_worker *worker, uint64_t id) noexcept
 }
 
 // Hand data to the user. `desc`, if there is one, owns `data`, and the user may keep it.
-ucs_status_t call_handler(const am_handler *h, const void *header, size_t header_len, void *data,
-                          size_t length, ucp_ep *reply_ep, bool may_keep) noexcept
+UCS_ALWAYS_INLINE ucs_status_t call_handler(const am_handler *h, const void *header,
+                                            size_t header_len, void *data, size_t length,
+                                            ucp_ep *reply_ep, bool may_keep) noexcept
 {
-    am_handler handler = *h; // the callback may replace it
-    if (handler.cb != nullptr) {
+    // Nothing of *h is looked at after the call: the callback may replace it.
+    if (UCS_LIKELY(h->cb != nullptr)) {
         ucp_am_recv_param_t param;
         param.recv_attr = may_keep ? UCP_AM_RECV_ATTR_FLAG_DATA : 0;
         if (reply_ep != nullptr)
             param.recv_attr |= UCP_AM_RECV_ATTR_FIELD_REPLY_EP;
         param.reply_ep = reply_ep;
-        return handler.cb(handler.arg, header_len ? header : nullptr, header_len, data, length,
-                          &param);
+        return h->cb(h->arg, header_len ? header : nullptr, header_len, data, length, &param);
     }
-    return handler.old_cb(handler.arg, data, length, reply_ep,
-                          may_keep ? UCP_CB_PARAM_FLAG_DATA : 0);
+    return h->old_cb(h->arg, data, length, reply_ep, may_keep ? UCP_CB_PARAM_FLAG_DATA : 0);
 }
 
 // After a handler that got `desc`: true if the user keeps it.
@@ -69,24 +68,12 @@ bool settle(recv_desc *desc, ucs_status_t status) noexcept
     return false;
 }
 
-// A whole message: data stands `head` bytes into the transport's message.
-ucs_status_t deliver(ucp_worker *worker, const wire::am_hdr &hdr, void *msg, size_t head,
-                     size_t length, const void *header, ucp_ep *reply_ep,
-                     unsigned uct_flags) noexcept
+// With data that the user may keep.
+UCS_NOINLINE ucs_status_t deliver_kept(ucp_worker *worker, const am_handler *h,
+                                       const wire::am_hdr &hdr, void *msg, size_t head,
+                                       size_t length, const void *header, ucp_ep *reply_ep,
+                                       unsigned uct_flags) noexcept
 {
-    const am_handler *h = find_handler(worker, hdr.am_id);
-    if (UCS_UNLIKELY(h == nullptr))
-        return UCS_OK;
-    char *data = static_cast<char *>(msg) + head;
-    bool persistent = h->flags & UCP_AM_FLAG_PERSISTENT_DATA;
-    if (UCS_LIKELY(!persistent && !(uct_flags & UCT_CB_PARAM_FLAG_DESC))) {
-        call_handler(h, header, hdr.header_len, data, length, reply_ep, false);
-        return UCS_OK;
-    }
-    if (!persistent && length < 2048) { // not worth keeping the transport's memory
-        call_handler(h, header, hdr.header_len, data, length, reply_ep, false);
-        return UCS_OK;
-    }
     bool keep;
     recv_desc *desc = desc_keep(worker, msg, head, length, uct_flags, &keep);
     if (desc == nullptr) {
@@ -102,6 +89,24 @@ ucs_status_t deliver(ucp_worker *worker, const wire::am_hdr &hdr, void *msg, siz
     if (!keep)
         desc_free(desc);
     return UCS_OK;
+}
+
+// A whole message: data stands `head` bytes into the transport's message.
+UCS_ALWAYS_INLINE ucs_status_t deliver(ucp_worker *worker, const wire::am_hdr &hdr, void *msg,
+                                       size_t head, size_t length, const void *header,
+                                       ucp_ep *reply_ep, unsigned uct_flags) noexcept
+{
+    const am_handler *h = find_handler(worker, hdr.am_id);
+    if (UCS_UNLIKELY(h == nullptr))
+        return UCS_OK;
+    bool persistent = h->flags & UCP_AM_FLAG_PERSISTENT_DATA;
+    bool worth_keeping = length >= 2048 && uct_flags & UCT_CB_PARAM_FLAG_DESC;
+    if (UCS_LIKELY(!persistent && !worth_keeping)) {
+        call_handler(h, header, hdr.header_len, static_cast<char *>(msg) + head, length, reply_ep,
+                     false);
+        return UCS_OK;
+    }
+    return deliver_kept(worker, h, hdr, msg, head, length, header, reply_ep, uct_flags);
 }
 
 // ---- rendezvous for handlers of the old API, which get whole data only: received into our memory

@@ -12,6 +12,7 @@
 #include "ucp/rndv.h"
 #include "ucp/worker.h"
 #include "ucs/check.h"
+#include "ucs/copy.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -226,10 +227,8 @@ UCS_ALWAYS_INLINE ucs_status_t send_single(ucp_ep *ep, const am_args &a, size_t 
         char payload[STACK_MAX];
         if (reply)
             memcpy(payload, &ep->remote_id, ep_len);
-        if (length != 0)
-            memcpy(payload + ep_len, a.buffer, length);
-        if (a.header_len != 0)
-            memcpy(payload + ep_len + length, a.header, a.header_len);
+        ucs::copy_small(payload + ep_len, a.buffer, length);
+        ucs::copy_small(payload + ep_len + length, a.header, a.header_len);
         return uct_ep_am_short(ep->am_ep, id, as_u64(hdr), payload, static_cast<unsigned>(total));
     }
     if (total + sizeof(hdr) > ep->limits.max_bcopy || length >= ep->limits.zcopy_thresh)
@@ -239,8 +238,8 @@ UCS_ALWAYS_INLINE ucs_status_t send_single(ucp_ep *ep, const am_args &a, size_t 
     return n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n);
 }
 
-ucs_status_ptr_t am_send(const char *call, ucp_ep *ep, const am_args &a,
-                         const ucp_request_param_t *param) noexcept
+UCS_ALWAYS_INLINE ucs_status_ptr_t am_send(const char *call, ucp_ep *ep, const am_args &a,
+                                           const ucp_request_param_t *param) noexcept
 {
     ucp_worker *worker = ep->worker;
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_AM),
