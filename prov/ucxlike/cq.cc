@@ -97,6 +97,25 @@ void cq::write_error(const completion &c, int err, int prov_errno, size_t overfl
     added();
 }
 
+// `size` is that of a format.
+UCS_ALWAYS_INLINE void copy_entry(char *to, const completion &c, size_t size)
+{
+    switch (size) {
+    case sizeof(fi_cq_tagged_entry):
+        memcpy(to, &c, sizeof(fi_cq_tagged_entry));
+        break;
+    case sizeof(fi_cq_data_entry):
+        memcpy(to, &c, sizeof(fi_cq_data_entry));
+        break;
+    case sizeof(fi_cq_msg_entry):
+        memcpy(to, &c, sizeof(fi_cq_msg_entry));
+        break;
+    default:
+        memcpy(to, &c, sizeof(fi_cq_entry));
+        break;
+    }
+}
+
 ssize_t cq::take(void *buf, size_t count, fi_addr_t *source)
 {
     if (empty())
@@ -110,7 +129,7 @@ ssize_t cq::take(void *buf, size_t count, fi_addr_t *source)
         const completion &c = ring_[head & mask_];
         if (UCS_UNLIKELY(c.flags & error_mark))
             break;
-        memcpy(to, &c, entry_size_);
+        copy_entry(to, c, entry_size_);
         to += entry_size_;
         if (source)
             source[n] = c.source;
@@ -126,9 +145,11 @@ ssize_t cq::take(void *buf, size_t count, fi_addr_t *source)
 ssize_t cq::readfrom(fid_cq *f, void *buf, size_t count, fi_addr_t *source)
 {
     cq *self = from_fid<cq>(f);
-    ssize_t n = self->take(buf, count, source);
-    if (n != -FI_EAGAIN)
-        return n;
+    if (!self->empty()) {
+        ssize_t n = self->take(buf, count, source);
+        if (n != -FI_EAGAIN)
+            return n;
+    }
     self->progress();
     return self->take(buf, count, source);
 }

@@ -28,7 +28,7 @@ class cq final : public fid_cq, public waitable {
   public:
     static int open(fid_domain *dom, fi_cq_attr *attr, fid_cq **out, void *context);
 
-    void write(const completion &c)
+    UCS_ALWAYS_INLINE void write(const completion &c)
     {
         ucs::opt_guard g(lock_);
         *add() = c;

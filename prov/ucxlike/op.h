@@ -82,7 +82,7 @@ struct rx_op : tag_matcher::recv_entry {
 
     // of the message that moves in
     conn *from;
-    wire::message m;
+    wire::words m;
     size_t length;
     int error;
     uint8_t ack[wire::ack_size]; // the header of the word to its sender
@@ -100,7 +100,7 @@ struct msg_in : tag_matcher::msg_entry {
     ucs::list_node node; // of the untagged messages
     conn *from;
     endpoint *owner;
-    wire::message m;
+    wire::words m;
     size_t length;
     data how;
     bool tagged;

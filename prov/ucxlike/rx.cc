@@ -5,6 +5,8 @@
 #include "cq.h"
 #include "srx.h"
 
+#include "ucs/copy.h"
+
 #include <cstdlib>
 
 namespace ucxlike {
@@ -35,7 +37,7 @@ rx_queue::~rx_queue()
         drop(u);
 }
 
-rx_op *rx_queue::make(endpoint *ep, const recv_call &c)
+UCS_ALWAYS_INLINE rx_op *rx_queue::make(endpoint *ep, const recv_call &c)
 {
     rx_op *r = eng_->rx_ops.get();
     if (UCS_UNLIKELY(!r))
@@ -179,7 +181,7 @@ void rx_queue::fail(rx_op *r, int error)
 static void scatter(const rx_op *r, const void *data, size_t length)
 {
     if (UCS_LIKELY(r->count == 1)) {
-        memcpy(r->iov[0].iov_base, data, length);
+        ucs::copy_small(r->iov[0].iov_base, data, length);
         return;
     }
     auto *from = static_cast<const char *>(data);
@@ -236,7 +238,7 @@ bool rx_queue::fetch(rx_op *r, void *descriptor)
     return true;
 }
 
-ucs_status_t rx_queue::deliver(rx_op *r, conn *from, const wire::message &m, void *data,
+ucs_status_t rx_queue::deliver(rx_op *r, conn *from, const wire::words &m, void *data,
                                size_t length, bool rendezvous)
 {
     r->from = from;
@@ -245,8 +247,7 @@ ucs_status_t rx_queue::deliver(rx_op *r, conn *from, const wire::message &m, voi
     if (UCS_UNLIKELY(rendezvous))
         return fetch(r, data) ? UCS_OK : UCS_INPROGRESS;
     if (UCS_LIKELY(length <= r->total)) {
-        if (length)
-            scatter(r, data, length);
+        scatter(r, data, length);
         finish(r, 0);
     } else {
         scatter(r, data, r->total);
@@ -443,7 +444,7 @@ ssize_t rx_queue::post(endpoint *ep, const recv_call &c, size_t)
     return 0;
 }
 
-ssize_t rx_queue::post_tagged(endpoint *ep, const recv_call &c)
+UCS_ALWAYS_INLINE ssize_t rx_queue::post_tagged(endpoint *ep, const recv_call &c)
 {
     rx_op *r = make(ep, c);
     if (UCS_UNLIKELY(!r))
@@ -593,8 +594,8 @@ ssize_t recv_untagged(target t, const iovec *iov, size_t count, fi_addr_t src, v
     return t.queue->post(t.ep, {iov, count, 0, 0, source, context, flags}, 0);
 }
 
-ssize_t recv_tagged(target t, const iovec *iov, size_t count, fi_addr_t src, uint64_t tag,
-                    uint64_t ignore, void *context, uint64_t flags)
+UCS_ALWAYS_INLINE ssize_t recv_tagged(target t, const iovec *iov, size_t count, fi_addr_t src,
+                                      uint64_t tag, uint64_t ignore, void *context, uint64_t flags)
 {
     PROV_CHECK_ARG(EP_DATA, count <= limit::iov, "fi_trecvv: count %zu is over %zu\n", count,
                    limit::iov);

@@ -48,7 +48,7 @@ class rx_queue {
     rx_op *make(endpoint *ep, const recv_call &c);
     rx_op *slice(rx_op *multi, size_t length);
     void retire(rx_op *multi);
-    ucs_status_t deliver(rx_op *r, conn *from, const wire::message &m, void *data, size_t length,
+    ucs_status_t deliver(rx_op *r, conn *from, const wire::words &m, void *data, size_t length,
                          bool rendezvous);
     void take(rx_op *r, msg_in *u);
     ucs_status_t keep(msg_in *u, conn *from, const wire::message &m, void *data, size_t length,

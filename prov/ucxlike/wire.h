@@ -15,6 +15,8 @@
 
 #include "address.h"
 
+#include "ucs/compiler.h"
+
 #include <cstdint>
 #include <cstring>
 
@@ -95,18 +97,24 @@ struct notice {
 static_assert(sizeof(notice) == 40);
 
 constexpr size_t ack_size = sizeof(header) + 2 * sizeof(uint64_t);
+// Of a message that asks for nothing.
+constexpr size_t plain_header = sizeof(header) + 2 * sizeof(uint64_t);
 constexpr size_t max_header = sizeof(header) + 4 * sizeof(uint64_t) + sizeof(rma) + sizeof(hello);
 
-struct message {
-    uint32_t id = 0;
-    uint8_t flags = 0;
-    uint16_t kind = 0;
+// What a receive keeps of a message.
+struct words {
     uint64_t tag = 0;
     uint64_t data = 0;
     uint64_t ack = 0;
+    uint8_t flags = 0;
+};
+
+struct message : words {
+    uint16_t kind = 0;
+    uint32_t id = 0;
     uint64_t group = 0;
-    struct rma rma = {};
     const uint8_t *hello = nullptr; // unaligned
+    struct rma rma = {};
 };
 
 inline hello make_hello(const address &name, uint64_t incarnation, uint32_t id)
@@ -191,16 +199,9 @@ static_assert(words_of(has_tag) + words_of(has_data) + words_of(has_ack) + words
                   words_of(0xff) &&
               words_of(has_rma) == 0);
 
-// False when the bytes are not a message of ours.
-inline bool parse(const void *bytes, size_t length, message &m)
+// What follows the header h.
+UCS_NOINLINE inline bool parse_words(const header &h, const void *bytes, size_t length, message &m)
 {
-    if (length < sizeof(header))
-        return false;
-    header h;
-    memcpy(&h, bytes, sizeof(h));
-    m.id = h.id;
-    m.flags = h.flags;
-    m.kind = h.kind;
     if (h.flags & ~(has_tag | has_data | has_ack | has_rma | has_group | on_arrival))
         return false;
     size_t want = sizeof(h) + sizeof(uint64_t) * words_of(h.flags) +
@@ -228,6 +229,23 @@ inline bool parse(const void *bytes, size_t length, message &m)
         m.hello = at;
     }
     return true;
+}
+
+// False when the bytes are not a message of ours.
+UCS_ALWAYS_INLINE bool parse(const void *bytes, size_t length, message &m)
+{
+    if (UCS_UNLIKELY(length < sizeof(header)))
+        return false;
+    header h;
+    memcpy(&h, bytes, sizeof(h));
+    m.id = h.id;
+    m.flags = h.flags;
+    m.kind = h.kind;
+    if (UCS_LIKELY(h.flags == has_tag && !h.hello_length && length == sizeof(h) + sizeof(m.tag))) {
+        memcpy(&m.tag, static_cast<const uint8_t *>(bytes) + sizeof(h), sizeof(m.tag));
+        return true;
+    }
+    return parse_words(h, bytes, length, m);
 }
 
 inline bool parse(const void *bytes, size_t length, notice &n)
