@@ -268,6 +268,34 @@ UCS_NOINLINE ssize_t send_to_group(endpoint *ep, unsigned options, const send_ca
     return 0;
 }
 
+// A message that asks for nothing needs no operation, if the lane takes it at once. False: nothing
+// has happened.
+UCS_ALWAYS_INLINE bool send_at_once(endpoint *ep, conn *to, unsigned options, const send_call &c)
+{
+    if (UCS_UNLIKELY(c.iov || c.length > limit::inject || to->tx_id == 0 ||
+                     options & (tx_deliver | tx_transmit)))
+        return false;
+    uint8_t header[wire::plain_header];
+    wire::builder b(header);
+    if (options & tx_tagged)
+        b.tag(c.tag);
+    if (options & tx_data)
+        b.data(c.data);
+    size_t header_length = b.finish(to->tx_id, wire::none);
+    ucp_request_param_t p;
+    p.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
+    if (UCS_UNLIKELY(ucp_am_send_nbx(to->tx->ep,
+                                     options & tx_tagged ? wire::am_tagged : wire::am_msg, header,
+                                     header_length, c.buffer, c.length, &p) != nullptr))
+        return false;
+    if (options & tx_complete && ep->tx_cq)
+        ep->tx_cq->write({c.context, FI_SEND | (options & tx_tagged ? FI_TAGGED : FI_MSG), 0,
+                          nullptr, 0, 0, FI_ADDR_NOTAVAIL});
+    if (UCS_UNLIKELY(ep->send_cntr != nullptr))
+        ep->send_cntr->count();
+    return true;
+}
+
 UCS_ALWAYS_INLINE ssize_t send(fid_ep *f, unsigned options, const send_call &c)
 {
     endpoint *ep = static_cast<endpoint *>(f);
@@ -281,6 +309,8 @@ UCS_ALWAYS_INLINE ssize_t send(fid_ep *f, unsigned options, const send_call &c)
         return error;
     if (UCS_UNLIKELY(ep->inflight >= ep->tx_limit))
         return -FI_EAGAIN;
+    if (UCS_LIKELY(send_at_once(ep, to, options, c)))
+        return 0;
     // Nobody waits for an injected message: it must not depend on the caller's further progress to
     // get connected.
     if (UCS_UNLIKELY((options & tx_inject) && to->tx_id == 0))
