@@ -363,9 +363,13 @@ void on_notified(ucp_ep *ep, const event &ev) noexcept
         ep->set_failed(ev.status);
         return;
     }
-    ep->control->cm_established = true;
-    ep->control->cm->established = true;
+    ep_control &c = *ep->control;
+    c.cm_established = true;
+    c.cm->established = true;
     ep_connected(ep);
+    if (std::unique_ptr<share_request> early = std::move(c.early_share)) {
+        (void)ucs::guard([&] { on_share(ep, std::move(*early)); }); // else the client keeps its own
+    }
 }
 
 bool waits_for_us(const ucp_ep *ep) noexcept

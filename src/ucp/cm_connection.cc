@@ -134,17 +134,21 @@ void share_connection(ucp_ep *ep, const unpacked_address &peer)
     ep_drain(ep);
 }
 
-void on_share(ucp_ep *ep, uint64_t name, const uint8_t *address, size_t length)
+void on_share(ucp_ep *ep, share_request asked)
 {
     ep_control &c = *ep->control;
+    if (!c.cm_established) { // it has to stand before it can be given up
+        c.early_share = std::make_unique<share_request>(std::move(asked));
+        return;
+    }
     if (ep->origin != ep_origin::server || !c.cm || c.cm->id != ep->local_id || c.cm->users != 1) {
         return; // it has none of its own; else, below, the client keeps the one it has
     }
     cm_connections &all = worker_cm(ep->worker).connections;
-    auto found = all.by_id.find(name);
+    auto found = all.by_id.find(asked.name);
     unpacked_address peer;
     if (found == all.by_id.end() || found->second.get() == c.cm ||
-        unpack_address(address, length, &peer) != UCS_OK) {
+        unpack_address(asked.address.data(), asked.address.size(), &peer) != UCS_OK) {
         return;
     }
     cm_connection &to_share = *found->second;

@@ -78,6 +78,12 @@ struct cm_addresses {
     sockaddr_storage remote;
 };
 
+// What a client asks: to share the connection of this name. The address is its worker's.
+struct share_request {
+    uint64_t name;
+    std::vector<uint8_t> address;
+};
+
 // The connections of a worker.
 struct cm_connections {
     std::unordered_map<uint64_t, std::unique_ptr<cm_connection>> by_id;
@@ -96,8 +102,8 @@ struct cm_connections {
 
 // A client endpoint stands: share a connection, or have its own shared from now on.
 void share_connection(ucp_ep *ep, const unpacked_address &peer);
-// The messages; `name` and `address` as the client sent them.
-void on_share(ucp_ep *ep, uint64_t name, const uint8_t *address, size_t length);
+// The messages. They come over the lane, which may be faster than the connection.
+void on_share(ucp_ep *ep, share_request asked);
 void on_shared(ucp_ep *ep);
 
 ucs_status_t query_addresses(const ucp_ep *ep, cm_addresses *out) noexcept;

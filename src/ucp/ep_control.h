@@ -36,6 +36,7 @@ enum class close_phase : uint8_t { none, flushing, disconnecting };
 
 class cm_connection; // cm_connection.h
 struct cm_addresses;
+struct share_request;
 
 struct peer_watch {
     ~peer_watch();
@@ -81,7 +82,8 @@ struct ep_control {
 
     // Endpoints of the connection manager.
     cm_connection *cm = nullptr;
-    cm_connection *joining = nullptr; // the peer was asked to share it
+    cm_connection *joining = nullptr;           // the peer was asked to share it
+    std::unique_ptr<share_request> early_share; // came before the client's notice
     std::unique_ptr<cm_addresses> addresses;
     bool cm_established = false;
     bool cm_disconnected = false;

@@ -327,9 +327,9 @@ void dispatch(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *tail)
     } else if (hdr.kind == wireup_kind::close && (from_peer || ep->remote_id == 0)) {
         on_close(ep, static_cast<close_reason>(hdr.reason));
     } else if (hdr.kind == wireup_kind::share && from_peer && hdr.tail_length > sizeof(uint64_t)) {
-        uint64_t name;
-        memcpy(&name, tail, sizeof(name));
-        on_share(ep, name, tail + sizeof(name), hdr.tail_length - sizeof(name));
+        share_request asked = {0, {tail + sizeof(asked.name), tail + hdr.tail_length}};
+        memcpy(&asked.name, tail, sizeof(asked.name));
+        on_share(ep, std::move(asked));
     } else if (hdr.kind == wireup_kind::shared && from_peer) {
         on_shared(ep);
     }
