@@ -27,7 +27,7 @@ void mark_done(ucp_request *req) noexcept
 
 // A pooled object keeps its user area; everything else starts anew.
 UCS_ALWAYS_INLINE void prepare(ucp_request *req, ucp_worker *worker, req_kind kind,
-             const ucp_request_param_t *param) noexcept
+                               const ucp_request_param_t *param) noexcept
 {
     req->worker = worker;
     req->ep = nullptr;
@@ -173,15 +173,11 @@ ucs_status_ptr_t post_return(ucp_request *req, const ucp_request_param_t *param)
     return UCS_STATUS_PTR(status);
 }
 
-ucs_status_ptr_t post_return_imm(ucp_worker *worker, req_kind kind, ucs_status_t status,
-                                 const ucp_request_param_t *param,
-                                 const ucp_tag_recv_info_t *info) noexcept
+ucs_status_ptr_t post_return_imm_slow(ucp_worker *worker, req_kind kind, ucs_status_t status,
+                                      const ucp_request_param_t *param,
+                                      const ucp_tag_recv_info_t *info) noexcept
 {
-    constexpr uint32_t unusual =
-        UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_RECV_INFO;
     uint32_t mask = param->op_attr_mask;
-    if (UCS_LIKELY(!(mask & unusual)))
-        return UCS_STATUS_PTR(status);
     if (mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) {
         ucp_request *req = request_get(worker, kind, param);
         if (req == nullptr)

@@ -220,9 +220,19 @@ ucs_status_ptr_t post_return(ucp_request *req, const ucp_request_param_t *param)
 
 // End of a posting call that finished without a request. Slow only for NO_IMM_CMPL and external
 // requests.
-ucs_status_ptr_t post_return_imm(ucp_worker *worker, req_kind kind, ucs_status_t status,
-                                 const ucp_request_param_t *param,
-                                 const ucp_tag_recv_info_t *info = nullptr) noexcept;
+ucs_status_ptr_t post_return_imm_slow(ucp_worker *worker, req_kind kind, ucs_status_t status,
+                                      const ucp_request_param_t *param,
+                                      const ucp_tag_recv_info_t *info) noexcept;
+UCS_ALWAYS_INLINE ucs_status_ptr_t post_return_imm(
+    ucp_worker *worker, req_kind kind, ucs_status_t status, const ucp_request_param_t *param,
+    const ucp_tag_recv_info_t *info = nullptr) noexcept
+{
+    constexpr uint32_t unusual =
+        UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_RECV_INFO;
+    if (UCS_LIKELY(!(param->op_attr_mask & unusual)))
+        return UCS_STATUS_PTR(status);
+    return post_return_imm_slow(worker, kind, status, param, info);
+}
 
 // Out of whatever ep list it is in.
 inline void request_unlist(ucp_request *req) noexcept

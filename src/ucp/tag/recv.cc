@@ -138,8 +138,9 @@ ucs_status_ptr_t recv_kept(ucp_worker *worker, void *buffer, size_t count, ucp_d
     return post_return(req, param);
 }
 
-ucs_status_ptr_t tag_recv(const char *call, ucp_worker *worker, void *buffer, size_t count,
-                          ucp_tag_t tag, ucp_tag_t mask, const ucp_request_param_t *param) noexcept
+UCS_ALWAYS_INLINE ucs_status_ptr_t tag_recv(const char *call, ucp_worker *worker, void *buffer,
+                                            size_t count, ucp_tag_t tag, ucp_tag_t mask,
+                                            const ucp_request_param_t *param) noexcept
 {
     UCS_CHECK_ARG_PTR(worker != nullptr, "%s: worker must not be NULL", call);
     UCS_CHECK_ARG_PTR(param != nullptr, "%s: param must not be NULL", call);
@@ -192,8 +193,9 @@ ucs_status_ptr_t msg_recv(const char *call, ucp_worker *worker, void *buffer, si
 }
 
 // A whole message that came by itself.
-ucs_status_t arrived(ucp_worker *worker, uint64_t tag, void *msg, size_t head, size_t length,
-                     unsigned flags, uint64_t ep_id, uint64_t req_id) noexcept
+UCS_ALWAYS_INLINE ucs_status_t arrived(ucp_worker *worker, uint64_t tag, void *msg, size_t head,
+                                       size_t length, unsigned flags, uint64_t ep_id,
+                                       uint64_t req_id) noexcept
 {
     worker_proto *proto = worker->proto.get();
     ucp_request *req = match(proto, tag);

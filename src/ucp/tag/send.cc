@@ -183,8 +183,9 @@ UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const void *buffer, size_t c
     return send_request(req, param);
 }
 
-ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const void *buffer, size_t count,
-                          uint64_t tag, const ucp_request_param_t *param, bool sync) noexcept
+UCS_ALWAYS_INLINE ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const void *buffer,
+                                            size_t count, uint64_t tag,
+                                            const ucp_request_param_t *param, bool sync) noexcept
 {
     UCS_CHECK_ARG_PTR(ep != nullptr, "%s: ep must not be NULL", call);
     UCS_CHECK_ARG_PTR(param != nullptr, "%s: param must not be NULL", call);
