@@ -38,4 +38,16 @@ TEST(ucp_config, a_file_sets_up_the_transports)
     ucp_cleanup(context);
 }
 
+TEST(ucp_config, takes_the_schemes_of_a_rendezvous_and_no_others)
+{
+    ucp_config_t *config = nullptr;
+    ASSERT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
+    for (const char *name : {"auto", "get_zcopy", "put_zcopy", "am"}) {
+        EXPECT_EQ(UCS_OK, ucp_config_modify(config, "RNDV_SCHEME", name)) << name;
+    }
+    EXPECT_EQ(ucp::rndv_scheme::am, config->values.scheme);
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, ucp_config_modify(config, "RNDV_SCHEME", "carrier_pigeon"));
+    ucp_config_release(config);
+}
+
 } // namespace

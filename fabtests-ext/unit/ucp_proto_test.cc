@@ -313,6 +313,23 @@ TEST_F(ucp_proto, b193_receiver_of_a_rendezvous_completes_once_when_the_sender_d
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, r.status);
 }
 
+TEST_F(ucp_proto, the_scheme_says_who_moves_the_data_of_a_rendezvous)
+{
+    for (auto scheme : {ucp::rndv_scheme::auto_, ucp::rndv_scheme::get_zcopy,
+                        ucp::rndv_scheme::put_zcopy, ucp::rndv_scheme::am}) {
+        bool reads = scheme == ucp::rndv_scheme::auto_ || scheme == ucp::rndv_scheme::get_zcopy;
+        ab->worker->context->config.scheme = scheme;
+        auto out = pattern(1000000), in = std::vector<char>(1000000);
+        counted &s = count(), &r = count();
+        unsigned before = back->gets();
+        recv(in, &r);
+        send(out, &s);
+        ASSERT_TRUE(until([&] { return s.calls == 1 && r.calls == 1; }));
+        EXPECT_EQ(out, in);
+        EXPECT_EQ(reads, back->gets() > before);
+    }
+}
+
 TEST_F(ucp_proto, rendezvous_falls_back_to_fragments_when_get_fails)
 {
     for (bool late : {false, true}) {

@@ -7,12 +7,34 @@
 #include "ucs/error.h"
 
 #include <algorithm>
+#include <iterator>
+#include <strings.h>
 
 namespace ucp {
 
 namespace {
 
 using namespace ucs::config;
+
+constexpr const char *scheme_names[] = {"auto", "get_zcopy", "put_zcopy", "am"};
+
+bool parse_scheme(const char *text, void *member)
+{
+    for (size_t i = 0; i < std::size(scheme_names); ++i) {
+        if (!strcasecmp(text, scheme_names[i])) {
+            *static_cast<rndv_scheme *>(member) = static_cast<rndv_scheme>(i);
+            return true;
+        }
+    }
+    return false;
+}
+
+std::string format_scheme(const void *member)
+{
+    return scheme_names[static_cast<size_t>(*static_cast<const rndv_scheme *>(member))];
+}
+
+constexpr type scheme_ = {"<auto|get_zcopy|put_zcopy|am>", parse_scheme, format_scheme};
 
 constexpr field fields[] = {
     {"TLS", "all",
@@ -27,12 +49,12 @@ constexpr field fields[] = {
      offsetof(config, rndv_thresh), &size_},
     {"ZCOPY_THRESH", "auto", "Message size from which eager messages are sent without a copy.",
      offsetof(config, zcopy_thresh), &size_},
-    {"BCOPY_THRESH", "auto", "Message size from which eager messages go through a pool buffer.",
+    {"BCOPY_THRESH", "auto", "Accepted for compatibility; has no effect.",
      offsetof(config, bcopy_thresh), &size_},
     {"RNDV_SCHEME", "auto",
-     "How rendezvous moves the data: auto, get_zcopy (receiver reads), put_zcopy (sender writes), "
-     "am (active messages).",
-     offsetof(config, rndv_scheme), &string_},
+     "How rendezvous moves the data: auto and get_zcopy: the receiver reads it where the transport "
+     "can; put_zcopy and am: the sender sends it in active messages.",
+     offsetof(config, scheme), &scheme_},
     {"MAX_RNDV_RAILS", "2", "Network devices that one large message may be spread over, 4 at most.",
      offsetof(config, max_rndv_rails), &uint_},
     {"MAX_EAGER_RAILS", "1", "Accepted for compatibility; has no effect.",

@@ -19,13 +19,15 @@ namespace ucp {
 constexpr size_t SIZE_INF = ucs::config::memunits_inf;
 constexpr size_t SIZE_AUTO = ucs::config::memunits_auto;
 
+enum class rndv_scheme : int { auto_, get_zcopy, put_zcopy, am };
+
 struct config {
     std::vector<std::string> tls;
     std::vector<std::string> net_devices;
     size_t rndv_thresh;
     size_t zcopy_thresh;
     size_t bcopy_thresh;
-    std::string rndv_scheme;
+    rndv_scheme scheme;
     unsigned max_rndv_rails;
     unsigned max_eager_lanes;
     unsigned max_rma_rails;

@@ -52,13 +52,20 @@ size_t pack_rts(void *dest, void *arg)
     return sizeof(hdr) + hdr.rkey_len + hdr.header_len;
 }
 
+bool receiver_reads(const ucp_ep *ep) noexcept
+{
+    rndv_scheme scheme = ep->worker->context->config.scheme;
+    return ep->rma_lane_index() != NO_LANE && scheme != rndv_scheme::put_zcopy &&
+           scheme != rndv_scheme::am;
+}
+
 ucs_status_t rts_progress(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
     // Lanes are known only now: register where the peer can read, once.
     if (req->id == 0) {
         request_wire_id(req);
-        if (ep->rma_lane_index() != NO_LANE && req->dt.is_contig() && req->dt.length() != 0) {
+        if (receiver_reads(ep) && req->dt.is_contig() && req->dt.length() != 0) {
             const lane &l = ep->lanes[ep->rma_lane_index()];
             uct_mem_h memh = nullptr;
             if (l.attr->cap.flags & UCT_IFACE_FLAG_GET_ZCOPY &&
