@@ -177,14 +177,13 @@ void cm_driver::on_guard(void *arg, uint32_t)
     if (!engine) {
         return;
     }
+    cm_driver &self = engine->driver();
+    if (self.polled_.exchange(false)) {
+        return; // who polls has the mutex most of the time, and is not to wait for us
+    }
     {
         cm_engine::lock held(engine->mutex());
-        cm_driver &self = engine->driver();
-        if (!self.polling_) {
-            return;
-        }
-        if (self.polled_) {
-            self.polled_ = false;
+        if (!self.polling_ || self.polled_.exchange(false)) {
             return;
         }
         self.leave();

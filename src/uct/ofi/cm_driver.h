@@ -7,11 +7,12 @@
 //   polling  ── quiet for hot_ns ─────────────► sleeping, the worker is left alone
 //   polling  ── not polled for guard_ns ──────► sleeping, the async thread takes over
 //
-// All members are guarded by the engine's mutex.
+// All members but polled_ are guarded by the engine's mutex.
 #pragma once
 
 #include "ucs/async.h"
 
+#include <atomic>
 #include <cstdint>
 
 namespace uct {
@@ -66,7 +67,7 @@ class cm_driver {
     worker *worker_ = nullptr;
     int registration_ = 0; // of the worker's callback
     bool polling_ = false;
-    bool polled_ = false; // since the guard looked
+    std::atomic<bool> polled_ = false; // since the guard looked
     bool woken_ = false;
     uint64_t last_poll_ = 0;
     uint64_t hot_until_ = 0;
