@@ -424,18 +424,14 @@ bool cm_engine::take_turn(lock &held)
 {
     turn_thread_ = std::this_thread::get_id();
     bool did_something = poll_cqs();
-    for (bool more = true; more;) {
-        more = false;
-        while (poll_eq()) {
-            more = true;
-        }
+    while (poll_eq()) {
+        did_something = true;
+    }
+    clean();
+    while (cm_conn *conn = lists_->due.pop_front()) {
+        conn->deliver(held);
         clean();
-        while (cm_conn *conn = lists_->due.pop_front()) {
-            conn->deliver(held);
-            clean();
-            more = true;
-        }
-        did_something |= more;
+        did_something = true;
     }
     turn_thread_ = {};
     return did_something;
