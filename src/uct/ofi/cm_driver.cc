@@ -36,7 +36,12 @@ cm_driver::cm_driver(cm_engine &engine)
         throw ucs::error(UCS_ERR_IO_ERROR, "uct_cm_open: epoll_create1 or eventfd: %s",
                          strerror(error));
     }
-    add(wakeup_);
+    if (!watch(wakeup_)) {
+        int error = errno;
+        close(set_);
+        close(wakeup_);
+        throw ucs::error(UCS_ERR_IO_ERROR, "uct_cm_open: epoll_ctl: %s", strerror(error));
+    }
 }
 
 cm_driver::~cm_driver()
@@ -76,10 +81,17 @@ void cm_driver::forget_worker()
     }
 }
 
-void cm_driver::add(int fd)
+bool cm_driver::watch(int fd)
 {
     epoll_event event = {.events = EPOLLIN, .data = {.fd = fd}};
-    if (epoll_ctl(set_, EPOLL_CTL_ADD, fd, &event) != 0) {
+    return epoll_ctl(set_, EPOLL_CTL_ADD, fd, &event) == 0 || errno == EEXIST;
+}
+
+void cm_driver::add(int fd)
+{
+    queues_.push_back(fd);
+    if (!polling_ && !watch(fd)) {
+        queues_.pop_back();
         throw ucs::error(UCS_ERR_IO_ERROR, "epoll_ctl: %s", strerror(errno));
     }
 }
@@ -128,13 +140,21 @@ void cm_driver::enter(uint64_t now)
     polled_ = true;
     last_poll_ = now;
     events_.set_events(0);
+    // A set that is in another one costs each socket that joins, leaves or has news twice as much.
+    for (int fd : queues_) {
+        epoll_ctl(set_, EPOLL_CTL_DEL, fd, nullptr);
+    }
     guard_.set_interval(guard_ns);
 }
 
 void cm_driver::leave()
 {
     polling_ = false;
-    guard_.set_interval(0);
+    deaf_ = false;
+    for (int fd : queues_) {
+        deaf_ |= !watch(fd);
+    }
+    guard_.set_interval(deaf_ ? guard_ns : 0);
     events_.set_events(EPOLLIN);
 }
 
@@ -183,10 +203,12 @@ void cm_driver::on_guard(void *arg, uint32_t)
     }
     {
         cm_engine::lock held(engine->mutex());
-        if (!self.polling_ || self.polled_.exchange(false)) {
+        if (self.polling_ ? self.polled_.exchange(false) : !self.deaf_) {
             return;
         }
-        self.leave();
+        if (self.polling_) {
+            self.leave();
+        }
     }
     engine->progress();
 }

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 namespace uct {
 class worker;
@@ -62,6 +63,7 @@ class cm_driver {
     void ask_to_poll();
     void enter(uint64_t now);
     void leave();
+    bool watch(int fd);
 
     cm_engine &engine_;
     worker *worker_ = nullptr;
@@ -69,9 +71,11 @@ class cm_driver {
     bool polling_ = false;
     std::atomic<bool> polled_ = false; // since the guard looked
     bool woken_ = false;
+    bool deaf_ = false; // a queue could not be watched: the guard's clock does for it
     uint64_t last_poll_ = 0;
     uint64_t hot_until_ = 0;
-    int set_ = -1; // of what is waited for
+    std::vector<int> queues_; // descriptors; watched when the worker does not poll
+    int set_ = -1;            // of what is waited for
     int wakeup_ = -1;
     ucs::async_watch events_;
     ucs::async_watch guard_;

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who takes the turns of a connection manager, seen from its descriptors: the sets of its queues
+// are watched while the async thread sleeps on them, and in no other set while a worker is polled.
+#include "uct_cm_peer.h"
+
+#include <cerrno>
+#include <dlfcn.h>
+#include <fstream>
+#include <sys/epoll.h>
+
+namespace {
+
+// No set can be put into another one.
+std::atomic<bool> refuse = false;
+std::atomic<int> refused = 0;
+
+bool is_set(int fd)
+{
+    char path[64], kind[64] = "";
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return readlink(path, kind, sizeof(kind) - 1) > 0 &&
+           strcmp(kind, "anon_inode:[eventpoll]") == 0;
+}
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) int epoll_ctl(int set, int op, int fd,
+                                                                epoll_event *event) noexcept
+{
+    if (refuse && op == EPOLL_CTL_ADD && is_set(fd)) {
+        ++refused;
+        errno = ENOSPC;
+        return -1;
+    }
+    static auto *next = reinterpret_cast<decltype(&epoll_ctl)>(dlsym(RTLD_NEXT, "epoll_ctl"));
+    return next(set, op, fd, event);
+}
+
+namespace {
+
+using namespace cm_test;
+
+// How many sets are in other ones, in this process.
+int sets_in_sets()
+{
+    int count = 0;
+    for (int fd = 0; fd < 256; ++fd) {
+        if (!is_set(fd)) {
+            continue;
+        }
+        std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
+        for (std::string word; info >> word;) {
+            int member;
+            if (word == "tfd:" && info >> member) {
+                count += is_set(member);
+            }
+        }
+    }
+    return count;
+}
+
+// The queues of tcp are sets of its sockets.
+class uct_cm_driver_test : public ::testing::Test {
+  protected:
+    uct_cm_driver_test() : server_("tcp"), client_("tcp")
+    {
+        acceptor_ = std::make_unique<acceptor>(server_, test_address("tcp"),
+                                               acceptor::policy::accept_at_once);
+    }
+
+    template <class F>
+    bool poll(F &&done)
+    {
+        return wait([&] {
+            for (int i = 0; i < 100 && !done(); ++i) {
+                server_.progress();
+                client_.progress();
+            }
+            return done();
+        });
+    }
+
+    std::unique_ptr<peer> begin()
+    {
+        acceptor_->drop_accepted();
+        auto c = std::make_unique<peer>(client_);
+        c->private_data = client_data;
+        EXPECT_EQ(UCS_OK, c->connect(acceptor_->address()));
+        return c;
+    }
+
+    bool connected(const peer &c)
+    {
+        return c.answered == 1 && acceptor_->accepted_count() == 1 &&
+               acceptor_->accepted(0).notified == 1;
+    }
+
+    entity server_, client_;
+    std::unique_ptr<acceptor> acceptor_;
+};
+
+TEST_F(uct_cm_driver_test, polled_queues_are_in_no_set)
+{
+    auto first = begin();
+    EXPECT_TRUE(wait([&] { return connected(*first); }));
+    // Both sides have an event queue and a completion queue, which the async thread sleeps on.
+    int asleep = sets_in_sets();
+    EXPECT_TRUE(wait([&] { return (asleep = std::max(asleep, sets_in_sets())) >= 6; }));
+    bool seen = false;
+    EXPECT_TRUE(wait([&] {
+        auto c = begin();
+        EXPECT_TRUE(poll([&] {
+            seen = seen || sets_in_sets() <= asleep - 2; // of one side at least
+            return connected(*c);
+        }));
+        return seen;
+    }));
+    // Nobody polls any more.
+    EXPECT_TRUE(wait([&] { return sets_in_sets() == asleep; }));
+}
+
+TEST_F(uct_cm_driver_test, connects_when_the_kernel_watches_no_more)
+{
+    auto first = begin();
+    EXPECT_TRUE(wait([&] { return connected(*first); }));
+    refuse = true;
+    EXPECT_TRUE(wait([&] {
+        auto c = begin();
+        EXPECT_TRUE(poll([&] { return connected(*c); }));
+        return refused > 0;
+    }));
+    for (int i = 0; i < 3; ++i) {
+        auto c = begin();
+        EXPECT_TRUE(wait([&] { return connected(*c); }));
+        EXPECT_EQ(UCS_OK, c->status);
+    }
+    refuse = false;
+}
+
+} // namespace
