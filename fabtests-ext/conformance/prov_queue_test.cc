@@ -25,6 +25,9 @@ namespace {
 // The set that takes no more descriptors.
 int full_set = -1;
 
+// Looks of this thread at sets of descriptors.
+thread_local int looks = 0;
+
 } // namespace
 
 // The kernel's limit of watched descriptors is the whole system's: reached here instead.
@@ -37,6 +40,14 @@ extern "C" __attribute__((visibility("default"))) int epoll_ctl(int set, int op,
     }
     static auto *next = reinterpret_cast<decltype(&epoll_ctl)>(dlsym(RTLD_NEXT, "epoll_ctl"));
     return next(set, op, fd, event);
+}
+
+extern "C" __attribute__((visibility("default"))) int epoll_wait(int set, epoll_event *events,
+                                                                 int count, int timeout)
+{
+    ++looks;
+    static auto *next = reinterpret_cast<decltype(&epoll_wait)>(dlsym(RTLD_NEXT, "epoll_wait"));
+    return next(set, events, count, timeout);
 }
 
 namespace {
@@ -260,6 +271,39 @@ TEST(prov_queue_test, nobody_sleeps_when_the_kernel_refuses_a_descriptor)
         REQUIRE_EQ(n, 1);
         REQUIRE_EQ(memcmp(in, out, 8), 0);
     });
+}
+
+TEST(prov_queue_test, an_event_that_is_there_is_read_without_a_look_at_the_network)
+{
+    auto reader = [](partner &p) {
+        setenv("FI_UCXLIKE_TLS", "tcp", 1);
+        options o;
+        o.type = FI_EP_MSG;
+        fabric_side s(o);
+        s.listen(p);
+        sockaddr_in name;
+        size_t length = sizeof(name);
+        REQUIRE_EQ(fi_getname(&s.pep->fid, &name, &length), 0);
+        s.open_active(s.info);
+        REQUIRE_EQ(fi_connect(s.ep, &name, nullptr, 0), 0);
+        fi_eq_cm_entry entry;
+        uint32_t type;
+        looks = 0;
+        auto end = clock::now() + patience;
+        while (fi_eq_read(s.eq, &type, &entry, sizeof(entry), FI_PEEK) == -FI_EAGAIN)
+            REQUIRE(clock::now() < end);
+        REQUIRE(looks > 0);
+        looks = 0;
+        REQUIRE(fi_eq_read(s.eq, &type, &entry, sizeof(entry), 0) > 0);
+        REQUIRE_EQ(looks, 0);
+        REQUIRE_EQ(type, static_cast<uint32_t>(FI_CONNREQ));
+        fi_info *request = entry.info;
+        REQUIRE_EQ(fi_reject(s.pep, request->handle, nullptr, 0), 0);
+        fi_freeinfo(request);
+        s.close_active();
+    };
+    sockaddr_in name;
+    EXPECT_EQ(run_pair(reader, [&](partner &p) { p.hear(&name, sizeof(name)); }), "");
 }
 
 TEST(prov_queue_test, a_threshold_waits_for_that_many)

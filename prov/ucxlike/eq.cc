@@ -102,6 +102,9 @@ ssize_t eq::read(fid_eq *f, uint32_t *type, void *buf, size_t len, uint64_t flag
     eq *self = from_fid<eq>(f);
     PROV_CHECK_ARG(EQ, type, "fi_eq_read: event must not be NULL\n");
     PROV_CHECK_ARG(EQ, buf || !len, "fi_eq_read: buf must not be NULL\n");
+    ssize_t n = self->take(type, buf, len, flags);
+    if (n != -FI_EAGAIN)
+        return n;
     self->progress();
     return self->take(type, buf, len, flags);
 }
