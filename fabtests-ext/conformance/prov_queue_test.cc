@@ -25,6 +25,10 @@ namespace {
 // The set that takes no more descriptors.
 int full_set = -1;
 
+// The set whose changes are counted.
+int counted_set = -1;
+std::atomic<int> changes = 0;
+
 // Looks of this thread at sets of descriptors.
 thread_local int looks = 0;
 
@@ -38,6 +42,8 @@ extern "C" __attribute__((visibility("default"))) int epoll_ctl(int set, int op,
         errno = ENOSPC;
         return -1;
     }
+    if (set == counted_set)
+        ++changes;
     static auto *next = reinterpret_cast<decltype(&epoll_ctl)>(dlsym(RTLD_NEXT, "epoll_ctl"));
     return next(set, op, fd, event);
 }
@@ -270,6 +276,25 @@ TEST(prov_queue_test, nobody_sleeps_when_the_kernel_refuses_a_descriptor)
         }
         REQUIRE_EQ(n, 1);
         REQUIRE_EQ(memcmp(in, out, 8), 0);
+    });
+}
+
+// Connections come and go; what drives them stays.
+TEST(prov_queue_test, connections_do_not_touch_the_descriptor)
+{
+    in_a_process([](partner &) {
+        options o = with_wait(FI_WAIT_FD);
+        o.type = FI_EP_MSG;
+        fabric_side s(o);
+        s.open_active(s.info);
+        s.close_active();
+        REQUIRE_EQ(fi_control(&s.rxcq->fid, FI_GETWAIT, &counted_set), 0);
+        for (int i = 0; i < 10; ++i) {
+            s.open_active(s.info);
+            s.close_active();
+        }
+        counted_set = -1;
+        REQUIRE_EQ(changes.load(), 0);
     });
 }
 

@@ -22,7 +22,8 @@ uint64_t now_ms()
     return ucs::monotonic_ns() / 1000000;
 }
 
-engine::engine(ucp_context_h context, bool locked) : lock(locked), tx_ops(64), rx_ops(64), msgs(64)
+engine::engine(ucp_context_h context, bool locked, bool lasts)
+    : lasting(lasts), lock(locked), tx_ops(64), rx_ops(64), msgs(64)
 {
     ucp_worker_params_t params = {};
     params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;

@@ -126,7 +126,8 @@ struct acceptor {
 
 class engine {
   public:
-    engine(ucp_context_h context, bool locked);
+    // lasting: it is the fabric's and outlives the queues.
+    engine(ucp_context_h context, bool locked, bool lasting = false);
     ~engine();
     engine(const engine &) = delete;
     engine &operator=(const engine &) = delete;
@@ -186,6 +187,7 @@ class engine {
     void send_control(link *l, uint32_t id, uint16_t kind, const void *payload = nullptr,
                       size_t length = 0);
 
+    const bool lasting;
     ucp_worker_h worker = nullptr;
     ucs::opt_lock lock;
     id_map<conn> ids;

@@ -113,7 +113,7 @@ engine *fabric::cm_engine()
     ucp_context_h c = context();
     std::lock_guard g(mutex_);
     if (!cm_engine_)
-        cm_engine_ = std::make_unique<engine>(c, true);
+        cm_engine_ = std::make_unique<engine>(c, true, true);
     return cm_engine_.get();
 }
 

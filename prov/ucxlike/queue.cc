@@ -116,7 +116,8 @@ void waitable::remove_engine(engine *e)
     for (size_t i = 0; i < engines_.size(); ++i) {
         if (engines_[i].eng != e)
             continue;
-        if (--engines_[i].count == 0) {
+        // One that lasts stays: endpoints come and go, and each time it is two system calls.
+        if (--engines_[i].count == 0 && !e->lasting) {
             if (epoll_ >= 0 && e->efd() >= 0)
                 epoll_ctl(epoll_, EPOLL_CTL_DEL, e->efd(), nullptr); // not there if it was refused
             engines_.erase(engines_.begin() + i);
