@@ -17,7 +17,7 @@ namespace ucxlike {
 
 domain::domain(fabric *f, const fi_info &info, void *context)
     : fid_domain(), fab(f), locked_(true), addr_format_(info.addr_format), av_type_(FI_AV_UNSPEC),
-      mr_mode_(0), atomic_lock_(true)
+      mr_mode_(0), tx_size_(static_cast<size_t>(param_int("tx_size", 0))), atomic_lock_(true)
 {
     fid.fclass = FI_CLASS_DOMAIN;
     fid.context = context;

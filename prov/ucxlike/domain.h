@@ -41,6 +41,8 @@ struct domain final : fid_domain {
     uint32_t addr_format() const { return addr_format_; }
     fi_av_type av_type() const { return av_type_; }
     ucs::opt_lock &atomic_lock() { return atomic_lock_; }
+    // What the parameter says; 0: nothing.
+    size_t tx_size() const { return tx_size_; }
 
     region *find_mr(uint64_t key);
     // A peer's access to the region has ended.
@@ -76,6 +78,7 @@ struct domain final : fid_domain {
     uint32_t addr_format_;
     fi_av_type av_type_;
     int mr_mode_;
+    const size_t tx_size_;
     ucs::opt_lock atomic_lock_;
     std::mutex mr_mutex_;
     std::atomic<bool> counted_{false}; // some region has a counter

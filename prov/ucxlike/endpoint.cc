@@ -30,7 +30,7 @@ endpoint::endpoint(domain *d, const fi_info &info, void *context, bool rdm)
     if (info.rx_attr)
         rx_flags = info.rx_attr->op_flags;
     size_t size = info.tx_attr && info.tx_attr->size ? info.tx_attr->size : limit::tx_size;
-    tx_limit = static_cast<size_t>(param_int("tx_size", static_cast<int>(size)));
+    tx_limit = d->tx_size() ? d->tx_size() : size;
     dom->add_ref();
 }
 
