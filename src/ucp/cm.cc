@@ -41,12 +41,11 @@ struct server_head {
 static_assert(sizeof(server_head) == 16);
 
 template <class H>
-std::vector<uint8_t> hello(ucp_ep *ep, H head, size_t max)
+std::vector<uint8_t> hello(const cm &m, H head)
 {
-    std::vector<uint8_t> address = pack_address(*ep->worker, false);
-    if (sizeof(head) + address.size() > max) {
-        address = pack_address(*ep->worker, true);
-    }
+    size_t max = m.max_private_data;
+    bool fits = sizeof(head) + m.address.size() <= max;
+    const std::vector<uint8_t> &address = fits ? m.address : m.net_address;
     if (sizeof(head) + address.size() > max) {
         throw ucs::error(UCS_ERR_EXCEEDS_LIMIT,
                          "the worker's address of %zu bytes does not fit the %zu bytes that the "
@@ -118,6 +117,7 @@ ucs_status_t parse(const std::vector<uint8_t> &data, H *head, const uint8_t **ad
 } // namespace
 
 cm::cm(ucp_worker *worker)
+    : address(pack_address(*worker, false)), net_address(pack_address(*worker, true))
 {
     const ucp_context &context = *worker->context;
     ucs_status_t status = UCS_ERR_UNSUPPORTED;
@@ -203,7 +203,7 @@ void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
                         ep->local_id};
     cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
     ep->control->cm = connection;
-    connection->private_data = hello(ep, head, m.max_private_data);
+    connection->private_data = hello(m, head);
 
     ucs_sock_addr_t address = {remote, remote_length};
     uct_ep_params_t params = {};
@@ -245,8 +245,7 @@ void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &cl
     ep->control->peer_name = peer.name;
 
     cm &m = worker_cm(ep->worker);
-    std::vector<uint8_t> data =
-        hello(ep, server_head{WIRE_VERSION, 0, 0, 0, ep->local_id}, m.max_private_data);
+    std::vector<uint8_t> data = hello(m, server_head{WIRE_VERSION, 0, 0, 0, ep->local_id});
     cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
     connection->peer_id = client.ep_id;
     connection->peer_uuid = peer.uuid;

@@ -42,6 +42,8 @@ struct cm {
 
     uct_cm_h uct = nullptr;
     size_t max_private_data = 0;
+    const std::vector<uint8_t> address;     // of the worker, packed: it does not change
+    const std::vector<uint8_t> net_address; // the same for networks only
     cm_connections connections;
 };
 
