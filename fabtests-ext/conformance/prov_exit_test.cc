@@ -24,6 +24,7 @@ TEST_P(prov_exit_test, a_program_may_end_right_after_it_connected)
 {
     auto end = [](bool server) {
         return [server](partner &p) {
+            setenv("FI_UCXLIKE_TLS", "tcp", 1); // leaves no files of shared memory behind
             still_open = new fabric_side(of_type(GetParam()));
             if (GetParam() == FI_EP_RDM)
                 still_open->open_rdm(p);
