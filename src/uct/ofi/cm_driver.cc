@@ -29,18 +29,12 @@ cm_driver::cm_driver(cm_engine &engine)
     : engine_(engine), set_(epoll_create1(EPOLL_CLOEXEC)),
       wakeup_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC))
 {
-    if (set_ < 0 || wakeup_ < 0) {
+    if (set_ < 0 || wakeup_ < 0 || !watch(wakeup_)) {
         int error = errno;
         close(set_);
         close(wakeup_);
-        throw ucs::error(UCS_ERR_IO_ERROR, "uct_cm_open: epoll_create1 or eventfd: %s",
+        throw ucs::error(UCS_ERR_IO_ERROR, "uct_cm_open: epoll_create1, eventfd or epoll_ctl: %s",
                          strerror(error));
-    }
-    if (!watch(wakeup_)) {
-        int error = errno;
-        close(set_);
-        close(wakeup_);
-        throw ucs::error(UCS_ERR_IO_ERROR, "uct_cm_open: epoll_ctl: %s", strerror(error));
     }
 }
 
