@@ -98,7 +98,7 @@ void cq::write_error(const completion &c, int err, int prov_errno, size_t overfl
 }
 
 // `size` is that of a format.
-UCS_ALWAYS_INLINE void copy_entry(char *to, const completion &c, size_t size)
+static UCS_ALWAYS_INLINE void copy_entry(char *to, const completion &c, size_t size)
 {
     switch (size) {
     case sizeof(fi_cq_tagged_entry):

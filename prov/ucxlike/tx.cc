@@ -8,24 +8,35 @@
 
 namespace ucxlike {
 
+static cntr *counter_of(endpoint *ep, uint64_t cq_flags)
+{
+    return cq_flags & FI_READ    ? ep->read_cntr
+           : cq_flags & FI_WRITE ? ep->write_cntr
+                                 : ep->send_cntr;
+}
+
+static UCS_ALWAYS_INLINE void report_success(endpoint *ep, void *context, uint64_t cq_flags,
+                                             bool silent)
+{
+    if (UCS_LIKELY(!silent && ep->tx_cq))
+        ep->tx_cq->write({context, cq_flags, 0, nullptr, 0, 0, FI_ADDR_NOTAVAIL});
+    cntr *counter = counter_of(ep, cq_flags);
+    if (UCS_UNLIKELY(counter != nullptr))
+        counter->count();
+}
+
 static void report(tx_op *op)
 {
     endpoint *ep = op->owner;
-    cntr *counter = op->cq_flags & FI_READ    ? ep->read_cntr
-                    : op->cq_flags & FI_WRITE ? ep->write_cntr
-                                              : ep->send_cntr;
     if (UCS_LIKELY(!op->error)) {
-        if (!(op->options & tx_op::silent) && ep->tx_cq)
-            ep->tx_cq->write({op->context, op->cq_flags, 0, nullptr, 0, 0, FI_ADDR_NOTAVAIL});
-        if (counter)
-            counter->count();
+        report_success(ep, op->context, op->cq_flags, op->options & tx_op::silent);
         return;
     }
     if (ep->tx_cq)
         ep->tx_cq->write_error(
             {op->context, op->cq_flags, 0, nullptr, 0, op->tag, FI_ADDR_NOTAVAIL}, op->error,
             op->error);
-    if (counter)
+    if (cntr *counter = counter_of(ep, op->cq_flags))
         counter->count_error();
 }
 
@@ -111,11 +122,7 @@ ssize_t tx_post(tx_op *op, unsigned am, size_t header_length, const void *buffer
                 op->eng->tx_ops.put(op);
                 return 0;
             }
-            if (UCS_LIKELY(!(op->options & tx_op::silent) && ep->tx_cq))
-                ep->tx_cq->write({op->context, op->cq_flags, 0, nullptr, 0, 0, FI_ADDR_NOTAVAIL});
-            cntr *counter = op->cq_flags & FI_WRITE ? ep->write_cntr : ep->send_cntr;
-            if (UCS_UNLIKELY(counter))
-                counter->count();
+            report_success(ep, op->context, op->cq_flags, op->options & tx_op::silent);
             op->eng->tx_ops.put(op);
             return 0;
         }
@@ -183,12 +190,27 @@ UCS_ALWAYS_INLINE payload take_data(tx_op *op, unsigned options, const send_call
     return {op->inject, c.length, false};
 }
 
+UCS_ALWAYS_INLINE uint64_t send_flags(unsigned options)
+{
+    return FI_SEND | (options & tx_tagged ? FI_TAGGED : FI_MSG);
+}
+
+UCS_ALWAYS_INLINE wire::builder begin_header(uint8_t *at, unsigned options, const send_call &c)
+{
+    wire::builder b(at);
+    if (options & tx_tagged)
+        b.tag(c.tag);
+    if (options & tx_data)
+        b.data(c.data);
+    return b;
+}
+
 UCS_ALWAYS_INLINE void set_up(tx_op *op, endpoint *ep, unsigned options, const send_call &c)
 {
     op->eng = ep->eng;
     op->owner = ep;
     op->context = c.context;
-    op->cq_flags = FI_SEND | (options & tx_tagged ? FI_TAGGED : FI_MSG);
+    op->cq_flags = send_flags(options);
     op->options = options & tx_complete ? 0 : tx_op::silent;
     op->pending = 0;
     op->error = 0;
@@ -201,11 +223,7 @@ UCS_ALWAYS_INLINE ssize_t post(tx_op *op, conn *to, unsigned options, const send
 {
     endpoint *ep = op->owner;
     op->to = to;
-    wire::builder b(op->header);
-    if (options & tx_tagged)
-        b.tag(c.tag);
-    if (options & tx_data)
-        b.data(c.data);
+    wire::builder b = begin_header(op->header, options, c);
     if (UCS_UNLIKELY(options & (tx_deliver | tx_transmit))) {
         op->ack_id = ep->eng->acks.add(op);
         op->pending = tx_op::wait_ack;
@@ -276,11 +294,7 @@ UCS_ALWAYS_INLINE bool send_at_once(endpoint *ep, conn *to, unsigned options, co
                      options & (tx_deliver | tx_transmit)))
         return false;
     uint8_t header[wire::plain_header];
-    wire::builder b(header);
-    if (options & tx_tagged)
-        b.tag(c.tag);
-    if (options & tx_data)
-        b.data(c.data);
+    wire::builder b = begin_header(header, options, c);
     size_t header_length = b.finish(to->tx_id, wire::none);
     ucp_request_param_t p;
     p.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
@@ -288,11 +302,7 @@ UCS_ALWAYS_INLINE bool send_at_once(endpoint *ep, conn *to, unsigned options, co
                                      options & tx_tagged ? wire::am_tagged : wire::am_msg, header,
                                      header_length, c.buffer, c.length, &p) != nullptr))
         return false;
-    if (options & tx_complete && ep->tx_cq)
-        ep->tx_cq->write({c.context, FI_SEND | (options & tx_tagged ? FI_TAGGED : FI_MSG), 0,
-                          nullptr, 0, 0, FI_ADDR_NOTAVAIL});
-    if (UCS_UNLIKELY(ep->send_cntr != nullptr))
-        ep->send_cntr->count();
+    report_success(ep, c.context, send_flags(options), !(options & tx_complete));
     return true;
 }
 
