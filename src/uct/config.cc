@@ -37,7 +37,8 @@ constexpr field iface_fields[] = {
      offsetof(iface_values, tx_queue_len), &uint_},
     {"MAX_NUM_EPS", "0", "Endpoints an interface reports as its limit. 0: as the provider says.",
      offsetof(iface_values, max_num_eps), &uint_},
-    {"RX_QUEUE_LEN", "0", "Receive buffers kept posted; not of self. 0: by transport.",
+    {"RX_QUEUE_LEN", "0",
+     "Receive buffers that the provider has at once; not of self. 0: by transport.",
      offsetof(iface_values, rx_queue_len), &uint_},
     {"CONN_TIMEOUT", "inf",
      "How long a connection may take to come up; a peer need not make progress meanwhile. Not of "

@@ -10,9 +10,14 @@
 
 namespace uct::ofi {
 
+namespace {
+
+constexpr size_t batch = 16; // completions that one poll handles
+
+} // namespace
+
 unsigned iface::poll_cq(fid_cq *cq)
 {
-    constexpr size_t batch = 16;
     fi_cq_data_entry entries[batch];
     ssize_t n = fi_cq_read(cq, entries, batch);
     if (n <= 0) {
@@ -22,18 +27,46 @@ unsigned iface::poll_cq(fid_cq *cq)
         return UCS_LIKELY(n == -FI_EAGAIN) || n == 0 ? 0 : cq_error(cq, n);
     }
     for (ssize_t i = 0; i < n; ++i) {
-        auto *o = static_cast<op *>(static_cast<fi_context2 *>(entries[i].op_context));
-        if (UCS_LIKELY(o->what == op::kind::receive)) {
-            on_receive(static_cast<receive_op *>(o), entries[i]);
-        } else {
-            finish(o, UCS_OK);
-        }
+        handle(entries[i]);
     }
     return static_cast<unsigned>(n);
 }
 
+unsigned iface::poll_lent()
+{
+    if (unseen_at_ == unseen_count_) {
+        ssize_t n = fi_cq_read(cq_.get(), unseen_.get(), unseen_room_);
+        if (n <= 0) {
+            return UCS_LIKELY(n == -FI_EAGAIN) || n == 0 ? 0 : cq_error(cq_.get(), n);
+        }
+        unseen_at_ = 0;
+        unseen_count_ = static_cast<size_t>(n);
+    }
+    unsigned count = 0;
+    do {
+        // A copy: what it calls may poll.
+        fi_cq_data_entry entry = unseen_[unseen_at_++];
+        handle(entry);
+        ++count;
+    } while (unseen_at_ < unseen_count_ && count < batch);
+    return count;
+}
+
+UCS_ALWAYS_INLINE void iface::handle(const fi_cq_data_entry &entry)
+{
+    auto *o = static_cast<op *>(static_cast<fi_context2 *>(entry.op_context));
+    if (UCS_LIKELY(o->what == op::kind::receive)) {
+        on_receive(static_cast<receive_op *>(o), entry);
+    } else {
+        finish(o, UCS_OK);
+    }
+}
+
 UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &entry)
 {
+    if (lent_) {
+        lent_->returned();
+    }
     if (UCS_UNLIKELY(closing_)) {
         receives_.put(r); // nobody wants it any more
         return;
@@ -45,6 +78,9 @@ UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &
     ucs_status_t status = deliver(static_cast<uint8_t>(entry.data & am_id_mask), r->payload,
                                   entry.len, UCT_CB_PARAM_FLAG_DESC);
     if (UCS_UNLIKELY(status == UCS_INPROGRESS)) {
+        if (lent_) {
+            return;
+        }
         r = static_cast<receive_op *>(receives_.get()); // the user has the other one
         if (!r) {
             ++missing_receives_;
@@ -62,8 +98,12 @@ void iface::on_special(receive_op *r, const fi_cq_data_entry &entry)
     repost(r);
 }
 
-void iface::repost(receive_op *r)
+UCS_ALWAYS_INLINE void iface::repost(receive_op *r)
 {
+    if (lent_) {
+        receives_.put(r);
+        return;
+    }
     used_[used_count_++] = r;
     if (used_count_ >= used_limit_) {
         repost_used();
@@ -108,6 +148,17 @@ void iface::post_receives(fid_ep *where, unsigned count)
         }
     }
     missing_receives_ += count;
+}
+
+void iface::lend_receives(fid_ep *endpoint, unsigned most)
+{
+    lent_ = std::make_unique<peer_srx>(*this, most);
+    lent_->bind(domain.domain.get(), endpoint);
+    unseen_room_ = most;
+    unseen_ = std::make_unique<fi_cq_data_entry[]>(most);
+    if (!receives_.grow()) { // not first when the core asks, which it does under a lock
+        throw ucs::error(UCS_ERR_NO_MEMORY, "no memory for receive buffers");
+    }
 }
 
 void iface::release_desc(uct_recv_desc_t *self, void *)
@@ -194,6 +245,9 @@ unsigned iface::cq_error(fid_cq *cq, ssize_t ret)
 
 void iface::repost_failed(receive_op *r)
 {
+    if (lent_) {
+        lent_->returned();
+    }
     if (closing_) {
         receives_.put(r);
     } else {

@@ -88,7 +88,10 @@ class iface : public uct::iface {
     void put(op *o) { (o->has_buffer ? buffers_ : ops_).put(o); }
 
     // Reads what the completion queue has, up to one batch, and runs handlers and completions.
-    unsigned poll_cq() { return poll_cq(cq_.get()) + (tx_cq_ ? poll_cq(tx_cq_.get()) : 0); }
+    unsigned poll_cq()
+    {
+        return lent_ ? poll_lent() : poll_cq(cq_.get()) + (tx_cq_ ? poll_cq(tx_cq_.get()) : 0);
+    }
     // Sends what the endpoints gathered.
     void flush_batches();
     // A batch was begun: if nothing else comes, somebody must see to it that it goes soon.
@@ -132,6 +135,11 @@ class iface : public uct::iface {
     ucs_status_t try_wait(std::vector<fid_t> queues);
     // Where receives are posted: the endpoint, or the shared receive context.
     void post_receives(fid_ep *where, unsigned count);
+    // Instead, where the core asks for buffers: gives the endpoint, before it is enabled, what it
+    // asks, and it may have `most` at once.
+    void lend_receives(fid_ep *endpoint, unsigned most);
+    // Completions were read and not looked at yet.
+    bool has_unseen() const { return unseen_at_ < unseen_count_; }
     void fill_attr(uct_iface_attr_t *attr) const;
     void set_figures(uct_iface_attr_t *attr, bool loopback) const;
     bool has_outstanding() const { return outstanding_ > 0; }
@@ -162,6 +170,7 @@ class iface : public uct::iface {
     fid_ptr<fid_cq> tx_cq_;
     fid_ep *rx_ = nullptr;
     bool closing_ = false;
+    std::unique_ptr<peer_srx> lent_;   // the core asks it for buffers, none are posted
     ucs::list<op, &op::link> batches_; // of all endpoints, not sent yet
     ucs::async_watch event_watch_;     // reset before the descriptor goes
     int epoll_fd_ = -1;                // of wait_on()
@@ -192,6 +201,8 @@ class iface : public uct::iface {
     void repost_failed(receive_op *r);
     bool post(receive_op *r);
     unsigned poll_cq(fid_cq *cq);
+    unsigned poll_lent();
+    void handle(const fi_cq_data_entry &entry);
     UCS_NOINLINE unsigned cq_error(fid_cq *cq, ssize_t ret);
     static void release_desc(uct_recv_desc_t *self, void *desc);
 
@@ -202,6 +213,12 @@ class iface : public uct::iface {
     uint64_t posted_ = 0;           // operations ever
     size_t outstanding_ = 0;        // operations in flight, for the flush of the interface
     unsigned missing_receives_ = 0; // to be posted when there is room again
+    // Of lent_: each look at the queue lets the core fill more buffers, so all that is there is
+    // read at once, and nothing more before that was handled.
+    std::unique_ptr<fi_cq_data_entry[]> unseen_;
+    size_t unseen_room_ = 0;
+    size_t unseen_count_ = 0;
+    size_t unseen_at_ = 0;
     // Receives that were filled and are posted again when nothing else is to be done, or when they
     // are many: who waits for a message gets it first.
     static constexpr unsigned most_used = 16;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ucs/list.h"
+#include "uct/ofi/peer_srx.h"
 
 #include <uct/api/uct.h>
 
@@ -65,6 +66,7 @@ struct receive_op : op {
     iface *home;
     void *desc;
     char *payload;
+    peer_receive peer; // where the core asks for buffers
 };
 
 } // namespace uct::ofi

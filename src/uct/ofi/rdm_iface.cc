@@ -128,6 +128,10 @@ void rdm_iface::open_endpoint(unsigned rx_queue_len)
     ep_.reset(endpoint);
     check(fi_ep_bind(endpoint, &av_->fid, 0), "fi_ep_bind to the address vector");
     check(fi_ep_bind(endpoint, &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind to the queue");
+    rx_queue_len = static_cast<unsigned>(std::min<size_t>(rx_queue_len, info->rx_attr->size));
+    if (peer_srx::taken_by(domain)) {
+        lend_receives(endpoint, rx_queue_len);
+    }
     check(fi_enable(endpoint), "fi_enable");
 
     char address[256];
@@ -137,7 +141,9 @@ void rdm_iface::open_endpoint(unsigned rx_queue_len)
     if (on_node_) {
         lock_ = std::make_unique<shm_lock>(name_);
     }
-    post_receives(endpoint, std::min<size_t>(rx_queue_len, info->rx_attr->size));
+    if (!lent_) {
+        post_receives(endpoint, rx_queue_len);
+    }
 }
 
 rdm_iface::~rdm_iface()
@@ -163,6 +169,7 @@ void rdm_iface::tell_local_peers()
     core->domain = domain.domain;
     core->cq = std::move(cq_);
     core->av = std::move(av_);
+    core->lent = std::move(lent_);
     core->ep = std::move(ep_);
     local_interfaces &all = local_interfaces::get();
     std::lock_guard guard(all.mutex);
@@ -647,8 +654,8 @@ ucs_status_t rdm_iface::arm_bell()
 {
     // Room in a peer's queue and the end of a copy are not announced: who waits for those polls.
     // Nor would an unexpected tagged message be, before the receive for such is posted.
-    if (has_waiting() || has_outstanding() || someone_died_.load(std::memory_order_acquire) ||
-        (tags_ && !tags_->watching())) {
+    if (has_waiting() || has_outstanding() || has_unseen() ||
+        someone_died_.load(std::memory_order_acquire) || (tags_ && !tags_->watching())) {
         return UCS_ERR_BUSY;
     }
     bell_->arm();
