@@ -11,6 +11,7 @@ namespace uct::ofi {
 
 ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsigned length)
 {
+    expect_region();
     if (!ready()) {
         return not_ready();
     }
@@ -82,6 +83,7 @@ ucs_status_t ep::am_short_iov(uint8_t id, const uct_iov_t *iov, size_t count)
 
 ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned)
 {
+    expect_region();
     if (!ready()) {
         return not_ready();
     }

@@ -100,6 +100,7 @@ class ep final : public uct::ep {
     fid_ep *target = nullptr;
     fi_addr_t address = FI_ADDR_UNSPEC;
     void set_bell(remote_bell *bell) { bell_ = bell; }
+    void set_region(const char *head) { region_ = head; }
     // The peer is an interface of this process, over shared memory.
     void set_in_process() { in_process_ = true; }
 
@@ -148,6 +149,16 @@ class ep final : public uct::ep {
         return UCS_LIKELY(at || !in_process_) ? at : reinterpret_cast<char *>(remote);
     }
     ucs_status_t write_buffer(buffer_op *b, size_t length, uint64_t remote, uct_rkey_t key);
+    // Before each small message: shm will write its lock and, 128 bytes on, the head of its queue.
+    // The peer had them last; they are on their way while the message is packed. Nothing is read:
+    // the peer may be gone.
+    UCS_ALWAYS_INLINE void expect_region()
+    {
+        if (region_) {
+            __builtin_prefetch(region_, 1);
+            __builtin_prefetch(region_ + 128, 1);
+        }
+    }
     // After each post: the peer may sleep.
     UCS_ALWAYS_INLINE void ring()
     {
@@ -165,7 +176,8 @@ class ep final : public uct::ep {
         }
     }
 
-    remote_bell *bell_ = nullptr; // on-node
+    remote_bell *bell_ = nullptr;  // on-node
+    const char *region_ = nullptr; // on-node, the head of what the peer receives in
     ucs::list<op, &op::link> in_flight_;
     ucs::list<op, &op::link> held_ops_; // packed, and refused by the core for now
     buffer_op *batch_ = nullptr;        // small messages that wait for more

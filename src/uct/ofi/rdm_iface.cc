@@ -293,6 +293,7 @@ void rdm_iface::connect(ep &from, const peer_address &to)
     from.address = remote.address;
     from.remote = &remote;
     from.set_bell(remote.bell.get());
+    from.set_region(remote.lock ? remote.lock->head() : nullptr);
     if (on_node_ && static_cast<pid_t>(about.bell.pid) == getpid()) {
         from.set_in_process();
     }

@@ -24,6 +24,8 @@ class shm_lock {
     // than any living holder needs is taken away from its holder. Any thread, but one at a time.
     static void repair(std::initializer_list<shm_lock *> locks);
     void repair() { repair({this}); }
+    // The head of the region, as it is mapped here; nullptr: it is not.
+    const char *head() const { return static_cast<const char *>(head_); }
 
   private:
     bool free() const;
