@@ -72,6 +72,7 @@ class entity {
         size_t am_alignment = 0;
         size_t am_align_offset = 0;
         const char *conn_timeout = nullptr;
+        const char *rx_queue_len = nullptr;
         bool tags = false; // unexpected tagged messages are recorded
         uct_async_event_cb_t on_event = nullptr;
         void *on_event_arg = nullptr;
@@ -91,6 +92,9 @@ class entity {
                   UCS_OK);
         if (o.conn_timeout) {
             EXPECT_EQ(uct_config_modify(config, "CONN_TIMEOUT", o.conn_timeout), UCS_OK);
+        }
+        if (o.rx_queue_len) {
+            EXPECT_EQ(uct_config_modify(config, "RX_QUEUE_LEN", o.rx_queue_len), UCS_OK);
         }
         uct_iface_params_t params{};
         params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE |

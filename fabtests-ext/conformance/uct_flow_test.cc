@@ -71,6 +71,21 @@ TEST_P(uct_flow, 205_pending_waits_its_turn)
     expect_order(b().received);
 }
 
+TEST_P(uct_flow, a_flood_into_few_receive_buffers_arrives_in_order)
+{
+    if (alone()) {
+        GTEST_SKIP() << "self has no receive buffers";
+    }
+    open({.rx_queue_len = "16"});
+    uct_ep_h ep = a().connect(b());
+    uint64_t next = 0;
+    for (int round = 0; round < 3; ++round) {
+        fill(ep, &next);
+        ASSERT_TRUE(until([&] { return b().received.size() == next; })) << b().received.size();
+    }
+    expect_order(b().received);
+}
+
 TEST_P(uct_flow, 205_pending_add_is_busy_when_there_is_room)
 {
     uct_ep_h ep = a().connect(b());
