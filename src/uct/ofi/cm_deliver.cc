@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 namespace uct::ofi {
 
@@ -125,14 +126,15 @@ bool cm_conn::pack(cm_engine::lock &held)
     uct_cm_ep_priv_data_pack_args_t args{};
     args.field_mask = UCT_CM_EP_PRIV_DATA_PACK_ARGS_FIELD_DEVICE_NAME;
     copy_name(args.dev_name, device_name_);
-    std::vector<char> buffer(engine_.max_priv());
+    size_t room = engine_.max_priv();
+    auto buffer = std::make_unique_for_overwrite<char[]>(room);
     ssize_t length = 0;
-    bool alive = engine_.call_out(
-        held, this, user_, [&] { length = user.pack(user.user_data, &args, buffer.data()); });
+    bool alive = engine_.call_out(held, this, user_,
+                                  [&] { length = user.pack(user.user_data, &args, buffer.get()); });
     if (!alive) {
         return false;
     }
-    if (length < 0 || static_cast<size_t>(length) > buffer.size()) {
+    if (length < 0 || static_cast<size_t>(length) > room) {
         ucs_debug("connection %p: the pack callback returned %zd", static_cast<void *>(this),
                   length);
         state_ = state::over; // and not another word
@@ -140,7 +142,7 @@ bool cm_conn::pack(cm_engine::lock &held)
         close_endpoint();
         return false;
     }
-    to_send_.assign(buffer.data(), buffer.data() + length);
+    to_send_.assign(buffer.get(), buffer.get() + length);
     connect_asked_ = true;
     return true;
 }
