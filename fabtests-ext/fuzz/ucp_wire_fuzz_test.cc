@@ -170,13 +170,17 @@ TEST_F(wire_fuzz, remote_key)
 
 TEST_F(wire_fuzz, private_data_of_connections)
 {
-    // Both kinds begin with a version and have the length of the address in bytes 4 to 7.
+    // Both kinds begin with a version and have the lengths of the address and of the greeting in
+    // bytes 4 to 7.
     for (size_t head : {size_t(16), size_t(24)}) {
         std::vector<char> good(head);
-        good[0] = 1;
-        auto length = static_cast<uint32_t>(address_.size());
-        memcpy(good.data() + 4, &length, sizeof(length));
+        good[0] = 2;
+        const std::string greeting = "a greeting";
+        const uint16_t lengths[] = {static_cast<uint16_t>(address_.size()),
+                                    static_cast<uint16_t>(greeting.size())};
+        memcpy(good.data() + 4, lengths, sizeof(lengths));
         good.insert(good.end(), address_.begin(), address_.end());
+        good.insert(good.end(), greeting.begin(), greeting.end());
         for (int i = 0; i < rounds_ / 2; ++i) {
             std::vector<char> bad = damage_and_cut(good);
             std::vector<uint8_t> data(bad.begin(), bad.end());
@@ -184,12 +188,16 @@ TEST_F(wire_fuzz, private_data_of_connections)
             ucp::unpacked_address peer;
             ucp::client_hello client = {};
             if (ucp::parse_client_hello(data, &client) == UCS_OK) {
-                ASSERT_LE(client.address_length, data.size());
+                ASSERT_EQ(client.greeting.data(), client.address + client.address_length);
+                ASSERT_EQ(client.greeting.data() + client.greeting.size(),
+                          data.data() + data.size());
                 (void)ucp::unpack_address(client.address, client.address_length, &peer);
             }
             ucp::server_hello server = {};
             if (ucp::parse_server_hello(data, &server) == UCS_OK) {
-                ASSERT_LE(server.address_length, data.size());
+                ASSERT_EQ(server.greeting.data(), server.address + server.address_length);
+                ASSERT_EQ(server.greeting.data() + server.greeting.size(),
+                          data.data() + data.size());
                 (void)ucp::unpack_address(server.address, server.address_length, &peer);
             }
         }

@@ -47,7 +47,7 @@ void apply_params(ucp_ep *ep, const ucp_ep_params_t *params)
     }
 }
 
-ucp_ep *create_client(ucp_worker *worker, const ucp_ep_params_t *params)
+ucp_ep *create_client(ucp_worker *worker, const ucp_ep_params_t *params, const ucp::greeting &mine)
 {
     if (!given(params, UCP_EP_PARAM_FIELD_SOCK_ADDR) || !params->sockaddr.addr) {
         throw ucs::error(UCS_ERR_INVALID_PARAM,
@@ -67,7 +67,7 @@ ucp_ep *create_client(ucp_worker *worker, const ucp_ep_params_t *params)
         ucp::connect_client(ep, params->sockaddr.addr,
                             static_cast<socklen_t>(ucs::sockaddr_length(params->sockaddr.addr)),
                             has_local ? &params->local_sockaddr : nullptr,
-                            (params->flags & UCP_EP_PARAMS_FLAGS_SEND_CLIENT_ID) != 0);
+                            (params->flags & UCP_EP_PARAMS_FLAGS_SEND_CLIENT_ID) != 0, mine);
     } catch (...) {
         ucp::ep_destroy(ep);
         throw;
@@ -84,7 +84,7 @@ void claim(ucp_conn_request *request)
     }
 }
 
-ucp_ep *create_server(ucp_worker *worker, const ucp_ep_params_t *params)
+ucp_ep *create_server(ucp_worker *worker, const ucp_ep_params_t *params, const ucp::greeting &mine)
 {
     ucp_conn_request *request = params->conn_request;
     if (!request) {
@@ -104,7 +104,7 @@ ucp_ep *create_server(ucp_worker *worker, const ucp_ep_params_t *params)
         status = UCS_ERR_UNSUPPORTED;
     }
     if (status != UCS_OK) {
-        ucp::reject_request(request);
+        ucp::reject_request(worker, request);
         throw ucs::error(status,
                          "ucp_ep_create: asymmetric endpoint configuration: the client's "
                          "error handling mode is %u",
@@ -114,8 +114,9 @@ ucp_ep *create_server(ucp_worker *worker, const ucp_ep_params_t *params)
     ep->err_mode = static_cast<ucp_err_handling_mode_t>(client.err_mode);
     apply_params(ep, params);
     try {
-        ucp::accept_client(ep, request, client);
+        ucp::accept_client(ep, request, client, mine);
     } catch (...) {
+        ucp::reject_request(worker, request);
         ucp::ep_destroy(ep);
         throw;
     }
@@ -140,14 +141,14 @@ ucp_ep *create_by_address(ucp_worker *worker, const ucp_ep_params_t *params)
     return ep;
 }
 
-ucp_ep *create_ep(ucp_worker *worker, const ucp_ep_params_t *params)
+ucp_ep *create_ep(ucp_worker *worker, const ucp_ep_params_t *params, const ucp::greeting &mine)
 {
     if (given(params, UCP_EP_PARAM_FIELD_FLAGS) &&
         (params->flags & UCP_EP_PARAMS_FLAGS_CLIENT_SERVER)) {
-        return create_client(worker, params);
+        return create_client(worker, params, mine);
     }
     if (given(params, UCP_EP_PARAM_FIELD_CONN_REQUEST)) {
-        return create_server(worker, params);
+        return create_server(worker, params, mine);
     }
     if (given(params, UCP_EP_PARAM_FIELD_REMOTE_ADDRESS)) {
         return create_by_address(worker, params);
@@ -220,6 +221,35 @@ ucs_status_t wait_request(ucp_worker *worker, ucs_status_ptr_t ptr) noexcept
     return status;
 }
 
+ucs_status_t create_ep(ucp_worker_h worker, const ucp_ep_params_t *params, const greeting &mine,
+                       ucp_ep_h *ep_p)
+{
+    ucs::opt_guard guard(worker->lock);
+    auto create = [&] { *ep_p = ::create_ep(worker, params, mine); };
+    // A client that has gone while it waited for the answer is nobody's mistake.
+    return given(params, UCP_EP_PARAM_FIELD_CONN_REQUEST) ? ucs::guard_quietly(create)
+                                                          : ucs::guard(create);
+}
+
+void hear_answer(ucp_ep_h ep) noexcept
+{
+    ep_tell_answer(ep);
+}
+
+std::span<const uint8_t> greeting_of(ucp_conn_request_h request) noexcept
+{
+    client_hello client;
+    return parse_client_hello(request->data, &client) == UCS_OK ? client.greeting
+                                                                : std::span<const uint8_t>{};
+}
+
+void keep_request(ucp_conn_request_h request) noexcept
+{
+    claim(request);
+    std::lock_guard<ucs::opt_lock> guard(request->context->lock);
+    request->listener = nullptr;
+}
+
 } // namespace ucp
 
 extern "C" {
@@ -235,7 +265,7 @@ ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *params, u
                       "ucp_ep_create: params->err_mode %u is not an error handling mode", mode);
     }
     ucs::opt_guard guard(worker->lock);
-    return ucs::guard([&] { *ep_p = create_ep(worker, params); });
+    return ucs::guard([&] { *ep_p = create_ep(worker, params, {}); });
 }
 
 ucs_status_ptr_t ucp_ep_modify_nb(ucp_ep_h ep, const ucp_ep_params_t *params)
@@ -434,7 +464,7 @@ ucs_status_t ucp_listener_reject(ucp_listener_h listener, ucp_conn_request_h con
     UCS_CHECK_ARG(listener != nullptr, "ucp_listener_reject: listener must not be NULL");
     UCS_CHECK_ARG(conn_request != nullptr, "ucp_listener_reject: conn_request must not be NULL");
     claim(conn_request);
-    ucp::reject_request(conn_request);
+    ucp::reject_request(listener->worker, conn_request);
     delete conn_request;
     return UCS_OK;
 }

@@ -9,6 +9,7 @@
 #include "ucs/error.h"
 #include "ucs/sys.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -16,7 +17,7 @@ namespace ucp {
 
 namespace {
 
-constexpr uint8_t WIRE_VERSION = 1;
+constexpr uint8_t WIRE_VERSION = 2;
 constexpr uint8_t HAS_CLIENT_ID = 1;
 constexpr uint64_t GRACE_NS = 50'000'000;
 
@@ -25,7 +26,8 @@ struct client_head {
     uint8_t err_mode;
     uint8_t flags;
     uint8_t zero;
-    uint32_t address_length;
+    uint16_t address_length;
+    uint16_t greeting_length;
     uint64_t client_id;
     uint64_t ep_id;
 };
@@ -35,28 +37,50 @@ struct server_head {
     uint8_t version;
     uint8_t status;
     uint16_t zero;
-    uint32_t address_length;
+    uint16_t address_length;
+    uint16_t greeting_length;
     uint64_t ep_id;
 };
 static_assert(sizeof(server_head) == 16);
 
 template <class H>
-std::vector<uint8_t> hello(const cm &m, H head)
+std::vector<uint8_t> hello(const cm &m, H head, const greeting &mine)
 {
-    size_t max = m.max_private_data;
-    bool fits = sizeof(head) + m.address.size() <= max;
+    size_t max = std::min<size_t>(m.max_private_data, UINT16_MAX);
+    size_t other = sizeof(head) + mine.length;
+    bool fits = other + m.address.size() <= max;
     const std::vector<uint8_t> &address = fits ? m.address : m.net_address;
-    if (sizeof(head) + address.size() > max) {
+    if (mine.length > max || other + address.size() > max) {
         throw ucs::error(UCS_ERR_EXCEEDS_LIMIT,
-                         "the worker's address of %zu bytes does not fit the %zu bytes that the "
-                         "connection manager carries",
-                         address.size(), max);
+                         "the worker's address of %zu bytes and %zu more do not fit the %zu bytes "
+                         "that the connection manager carries",
+                         address.size(), other, max);
     }
-    head.address_length = static_cast<uint32_t>(address.size());
-    std::vector<uint8_t> out(sizeof(head) + address.size());
+    head.address_length = static_cast<uint16_t>(address.size());
+    head.greeting_length = static_cast<uint16_t>(mine.length);
+    std::vector<uint8_t> out(other + address.size());
     memcpy(out.data(), &head, sizeof(head));
     memcpy(out.data() + sizeof(head), address.data(), address.size());
+    if (mine.length > 0) {
+        memcpy(out.data() + sizeof(head) + address.size(), mine.data, mine.length);
+    }
     return out;
+}
+
+void keep_callback(ucp_ep *ep, const greeting &mine)
+{
+    ep->control->answered = mine.answered;
+    ep->control->answered_arg = mine.arg;
+}
+
+ucs_status_t keep_answer(ucp_ep *ep, std::span<const uint8_t> data)
+{
+    ep_control &c = *ep->control;
+    return ucs::guard([&] {
+        if (c.answered) {
+            c.answer = std::make_unique<std::vector<uint8_t>>(data.begin(), data.end());
+        }
+    });
 }
 
 // Callbacks of the connection manager's thread. The connection outlives its uct endpoint, whose
@@ -99,7 +123,8 @@ void disconnect_cb(uct_ep_h, void *arg)
 }
 
 template <class H>
-ucs_status_t parse(const std::vector<uint8_t> &data, H *head, const uint8_t **address)
+ucs_status_t parse(const std::vector<uint8_t> &data, H *head, const uint8_t **address,
+                   std::span<const uint8_t> *greeting)
 {
     if (data.size() < sizeof(*head)) {
         return UCS_ERR_INVALID_PARAM;
@@ -111,7 +136,11 @@ ucs_status_t parse(const std::vector<uint8_t> &data, H *head, const uint8_t **ad
                   head->version, WIRE_VERSION);
         return UCS_ERR_UNSUPPORTED;
     }
-    return head->address_length == data.size() - sizeof(*head) ? UCS_OK : UCS_ERR_INVALID_PARAM;
+    if (size_t(head->address_length) + head->greeting_length != data.size() - sizeof(*head)) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+    *greeting = {*address + head->address_length, head->greeting_length};
+    return UCS_OK;
 }
 
 } // namespace
@@ -168,7 +197,7 @@ cm &worker_cm(ucp_worker *worker)
 ucs_status_t parse_client_hello(const std::vector<uint8_t> &data, client_hello *out) noexcept
 {
     client_head head;
-    ucs_status_t status = parse(data, &head, &out->address);
+    ucs_status_t status = parse(data, &head, &out->address, &out->greeting);
     if (status == UCS_OK) {
         out->err_mode = head.err_mode;
         out->has_client_id = head.flags & HAS_CLIENT_ID;
@@ -182,7 +211,7 @@ ucs_status_t parse_client_hello(const std::vector<uint8_t> &data, client_hello *
 ucs_status_t parse_server_hello(const std::vector<uint8_t> &data, server_hello *out) noexcept
 {
     server_head head;
-    ucs_status_t status = parse(data, &head, &out->address);
+    ucs_status_t status = parse(data, &head, &out->address, &out->greeting);
     if (status == UCS_OK) {
         out->ep_id = head.ep_id;
         out->address_length = head.address_length;
@@ -191,7 +220,7 @@ ucs_status_t parse_server_hello(const std::vector<uint8_t> &data, server_hello *
 }
 
 void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
-                    const ucs_sock_addr_t *local, bool send_client_id)
+                    const ucs_sock_addr_t *local, bool send_client_id, const greeting &mine)
 {
     cm &m = worker_cm(ep->worker);
     client_head head = {WIRE_VERSION,
@@ -199,11 +228,14 @@ void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
                         static_cast<uint8_t>(send_client_id ? HAS_CLIENT_ID : 0),
                         0,
                         0,
+                        0,
                         send_client_id ? ep->worker->client_id : 0,
                         ep->local_id};
+    std::vector<uint8_t> data = hello(m, head, mine);
     cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
     ep->control->cm = connection;
-    connection->private_data = hello(m, head);
+    connection->private_data = std::move(data);
+    keep_callback(ep, mine);
 
     ucs_sock_addr_t address = {remote, remote_length};
     uct_ep_params_t params = {};
@@ -230,7 +262,8 @@ void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
     }
 }
 
-void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &client)
+void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &client,
+                   const greeting &mine)
 {
     unpacked_address peer;
     ucs_status_t status = unpack_address(client.address, client.address_length, &peer);
@@ -238,18 +271,18 @@ void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &cl
         status = choose_lanes(ep, peer);
     }
     if (status != UCS_OK) {
-        reject_request(request);
         throw ucs::error(status, "ucp_ep_create: no transport reaches the client");
     }
     ep->remote_id = client.ep_id;
     ep->control->peer_name = peer.name;
 
     cm &m = worker_cm(ep->worker);
-    std::vector<uint8_t> data = hello(m, server_head{WIRE_VERSION, 0, 0, 0, ep->local_id});
+    std::vector<uint8_t> data = hello(m, server_head{WIRE_VERSION, 0, 0, 0, 0, ep->local_id}, mine);
     cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
     connection->peer_id = client.ep_id;
     connection->peer_uuid = peer.uuid;
     ep->control->cm = connection;
+    keep_callback(ep, mine);
     uct_ep_params_t params = {};
     params.field_mask = UCT_EP_PARAM_FIELD_CM | UCT_EP_PARAM_FIELD_CONN_REQUEST |
                         UCT_EP_PARAM_FIELD_USER_DATA | UCT_EP_PARAM_FIELD_SOCKADDR_CB_FLAGS |
@@ -274,13 +307,34 @@ void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &cl
     }
 }
 
-void reject_request(ucp_conn_request *request) noexcept
+// What no listener rejects is rejected by an endpoint that is not to be.
+static void refuse(uct_cm_h cm, uct_conn_request_h request)
+{
+    uct_ep_params_t params = {};
+    params.field_mask = UCT_EP_PARAM_FIELD_CM | UCT_EP_PARAM_FIELD_CONN_REQUEST |
+                        UCT_EP_PARAM_FIELD_SOCKADDR_CB_FLAGS | UCT_EP_PARAM_FIELD_SOCKADDR_PACK_CB |
+                        UCT_EP_PARAM_FIELD_SOCKADDR_NOTIFY_CB_SERVER;
+    params.cm = cm;
+    params.conn_request = request;
+    params.sockaddr_cb_flags = UCT_CB_FLAG_ASYNC;
+    params.sockaddr_pack_cb = [](void *, const uct_cm_ep_priv_data_pack_args_t *, void *) {
+        return static_cast<ssize_t>(UCS_ERR_REJECTED);
+    };
+    params.sockaddr_cb_server = [](uct_ep_h, void *, const uct_cm_ep_server_conn_notify_args_t *) {
+    };
+    uct_ep_h none = nullptr;
+    (void)uct_ep_create(&params, &none); // fails, as it should
+}
+
+void reject_request(ucp_worker *worker, ucp_conn_request *request) noexcept
 {
     std::lock_guard<ucs::opt_lock> guard(request->context->lock);
-    if (request->uct && request->listener) {
-        (void)uct_listener_reject(request->listener->uct, request->uct);
+    uct_conn_request_h rejected = std::exchange(request->uct, nullptr);
+    if (rejected && request->listener) {
+        (void)uct_listener_reject(request->listener->uct, rejected);
+    } else if (rejected) {
+        (void)ucs::guard([&] { refuse(worker_cm(worker).uct, rejected); });
     }
-    request->uct = nullptr;
 }
 
 void on_conn_request(ucp_worker *worker, event &ev) noexcept
@@ -290,7 +344,7 @@ void on_conn_request(ucp_worker *worker, event &ev) noexcept
     ev.request = nullptr;
     client_hello client;
     if (!listener || parse_client_hello(request->data, &client) != UCS_OK) {
-        reject_request(request);
+        reject_request(worker, request);
         delete request;
         return;
     }
@@ -343,6 +397,10 @@ void on_connected(ucp_ep *ep, const event &ev) noexcept
         ep->set_failed(status);
         return;
     }
+    if (keep_answer(ep, server.greeting) != UCS_OK) {
+        ep->set_failed(UCS_ERR_NO_MEMORY);
+        return;
+    }
     ep->remote_id = server.ep_id;
     c.peer_name = peer.name;
     c.cm_established = true;
@@ -351,6 +409,7 @@ void on_connected(ucp_ep *ep, const event &ev) noexcept
     c.cm->peer_uuid = peer.uuid;
     ep_connected(ep);
     (void)ucs::guard([&] { share_connection(ep, peer); }); // else it keeps its own
+    ep_tell_answer_when_up(ep);
 }
 
 void on_notified(ucp_ep *ep, const event &ev) noexcept
@@ -362,7 +421,20 @@ void on_notified(ucp_ep *ep, const event &ev) noexcept
         ep->set_failed(ev.status);
         return;
     }
+    client_confirmed(ep);
+    ep_tell_answer_when_up(ep);
+}
+
+void client_confirmed(ucp_ep *ep) noexcept
+{
     ep_control &c = *ep->control;
+    if (c.cm_established) {
+        return;
+    }
+    if (keep_answer(ep, {}) != UCS_OK) {
+        ep->set_failed(UCS_ERR_NO_MEMORY);
+        return;
+    }
     c.cm_established = true;
     c.cm->established = true;
     ep_connected(ep);

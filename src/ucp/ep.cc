@@ -10,6 +10,7 @@
 #include "ucs/error.h"
 
 #include <algorithm>
+#include <utility>
 
 ucp_ep::ucp_ep(ucp_worker *w, ucp::ep_origin o)
     : worker(w), origin(o), control(std::make_unique<ucp::ep_control>())
@@ -161,10 +162,25 @@ ucs_status_t on_lane_room(uct_pending_req_t *req)
         }
         c.armed = false;
         ep_drain(ep);
-        return UCS_OK;
+    } else {
+        c.armed = false;
     }
-    c.armed = false;
+    if (UCS_UNLIKELY(c.answer_needs_room) && !c.armed) {
+        ep_tell_answer(ep);
+    }
     return UCS_OK;
+}
+
+// BUSY: there is room already.
+ucs_status_t arm(ucp_ep *ep, uint8_t full)
+{
+    ep_control &c = *ep->control;
+    c.pend.req = {};
+    c.pend.req.func = on_lane_room;
+    c.armed_lane = full < ep->lane_count ? full : ep->am_lane_index;
+    ucs_status_t status = uct_ep_pending_add(ep->lanes[c.armed_lane].ep, &c.pend.req, 0);
+    c.armed = status == UCS_OK;
+    return status;
 }
 
 } // namespace
@@ -177,16 +193,71 @@ void ep_drain(ucp_ep *ep) noexcept
         if (drain_pass(ep, &full) != UCS_ERR_NO_RESOURCE || c.torn_down) {
             return;
         }
-        c.pend.req = {};
-        c.pend.req.func = on_lane_room;
-        c.armed_lane = full < ep->lane_count ? full : ep->am_lane_index;
-        ucs_status_t status = uct_ep_pending_add(ep->lanes[c.armed_lane].ep, &c.pend.req, 0);
-        if (status == UCS_OK) {
-            c.armed = true;
-        } else if (status != UCS_ERR_BUSY) {
+        ucs_status_t status = arm(ep, full);
+        if (status != UCS_OK && status != UCS_ERR_BUSY) {
             ep->set_failed(status);
             return;
         }
+    }
+}
+
+// Once: the callback may close the endpoint.
+void ep_tell_answer(ucp_ep *ep) noexcept
+{
+    ep_control &c = *ep->control;
+    if (!c.answer) {
+        return;
+    }
+    c.answer_needs_room = false;
+    std::unique_ptr<std::vector<uint8_t>> answer = std::move(c.answer);
+    auto *answered = std::exchange(c.answered, nullptr);
+    if (answered && ep->status == UCS_OK && ep->state == ep_state::connected) {
+        answered(c.answered_arg, answer->data(), answer->size());
+    }
+}
+
+namespace {
+
+// A lane of shared memory has room before it has met its peer, and only a message makes them meet.
+// They have when one is gone, and nothing is left behind for a later round of progress.
+void tell_answer_behind_ping(ucp_ep *ep) noexcept
+{
+    ucp_request *req = request_get_internal(ep->worker);
+    if (!req) {
+        ep->set_failed(UCS_ERR_NO_MEMORY);
+        return;
+    }
+    req->flags |= REQ_CALLBACK;
+    req->user_data = ep;
+    req->cb.send = [](void *, ucs_status_t status, void *arg) {
+        if (status == UCS_OK) {
+            ep_tell_answer(static_cast<ucp_ep *>(arg));
+        }
+    };
+    ep->control->todo |= TODO_PING;
+    ep_drain(ep);
+    ep_flush_start(ep, req);
+}
+
+} // namespace
+
+void ep_tell_answer_when_up(ucp_ep *ep) noexcept
+{
+    ep_control &c = *ep->control;
+    if (!c.answer || !ep->am_ep) {
+        return;
+    }
+    const lane &l = ep->lanes[ep->am_lane_index];
+    if (ep->worker->context->resources[l.iface->resource].cls == tl_class::shm) {
+        tell_answer_behind_ping(ep);
+        return;
+    }
+    c.answer_needs_room = true;
+    ucs_status_t status = c.armed ? UCS_OK : arm(ep, ep->am_lane_index);
+    if (status == UCS_ERR_BUSY) {
+        ep_tell_answer(ep);
+    } else if (status != UCS_OK) {
+        ep->set_failed(status);
     }
 }
 

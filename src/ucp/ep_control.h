@@ -20,6 +20,7 @@ enum control_todo : unsigned {
     TODO_SHARE = 4,   // ask the peer for another endpoint's connection (cm_connection.h)
     TODO_SHARED = 8,  // agree
     TODO_CLOSE = 16,  // we are going
+    TODO_PING = 32,   // nothing: is the lane up?
 };
 
 // Work that must not happen inside a transport's callback; progress_slow() does it.
@@ -85,6 +86,10 @@ struct ep_control {
     cm_connection *joining = nullptr;           // the peer was asked to share it
     std::unique_ptr<share_request> early_share; // came before the client's notice
     std::unique_ptr<cm_addresses> addresses;
+    void (*answered)(void *arg, const void *data, size_t length) = nullptr; // greeting.h
+    void *answered_arg = nullptr;
+    std::unique_ptr<std::vector<uint8_t>> answer; // to be told when the lane is up
+    bool answer_needs_room = false;               // which shows when that has room
     bool cm_established = false;
     bool cm_disconnected = false;
     uint64_t grace_until_ns = 0;
@@ -106,6 +111,9 @@ void ep_drain(ucp_ep *ep) noexcept; // send what waits, as far as the lanes take
 void ep_defer(ucp_ep *ep, unsigned work) noexcept;
 void ep_run_deferred(ucp_ep *ep) noexcept;
 void ep_connected(ucp_ep *ep) noexcept; // the peer's id is known and both sides are ready
+// The answered callback (greeting.h): now, or once what is sent next leaves at once.
+void ep_tell_answer(ucp_ep *ep) noexcept;
+void ep_tell_answer_when_up(ucp_ep *ep) noexcept;
 void ep_teardown_lanes(ucp_ep *ep) noexcept;
 void ep_abort_requests(ucp_ep *ep, ucs_status_t status) noexcept;
 void ep_destroy(ucp_ep *ep) noexcept; // at once; not inside a transport's callback

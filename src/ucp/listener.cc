@@ -96,7 +96,7 @@ ucp_listener::~ucp_listener()
         });
     }
     for (ucp_conn_request *request : unheard) {
-        ucp::reject_request(request);
+        ucp::reject_request(worker, request);
         delete request;
     }
     {

@@ -3,6 +3,7 @@
 // Pairing of endpoints, the handshake messages and the peer watch. lanes.cc chooses the lanes.
 #include "ucp/wireup.h"
 
+#include "ucp/cm.h"
 #include "ucp/cm_connection.h"
 #include "ucp/proto.h"
 #include "ucs/error.h"
@@ -170,11 +171,9 @@ ucs_status_t send_todo(ucp_ep *ep) noexcept
     static constexpr struct {
         unsigned bit;
         wireup_kind kind;
-    } order[] = {{TODO_REQUEST, wireup_kind::request},
-                 {TODO_REPLY, wireup_kind::reply},
-                 {TODO_SHARE, wireup_kind::share},
-                 {TODO_SHARED, wireup_kind::shared},
-                 {TODO_CLOSE, wireup_kind::close}};
+    } order[] = {{TODO_REQUEST, wireup_kind::request}, {TODO_REPLY, wireup_kind::reply},
+                 {TODO_SHARE, wireup_kind::share},     {TODO_SHARED, wireup_kind::shared},
+                 {TODO_PING, wireup_kind::ping},       {TODO_CLOSE, wireup_kind::close}};
     ep_control &c = *ep->control;
     ucs_status_t status = UCS_OK;
     for (const auto &o : order) {
@@ -274,6 +273,16 @@ void on_close(ucp_ep *ep, close_reason reason)
         return;
     }
     bool by_cm = ep->origin == ep_origin::client || ep->origin == ep_origin::server;
+    // The lane may be faster than the connection, or than what it is waited for with.
+    if (ep->origin == ep_origin::server) {
+        client_confirmed(ep);
+    }
+    if (by_cm) {
+        ep_tell_answer(ep);
+        if (ep->status != UCS_OK || ep->state != ep_state::connected) {
+            return; // closed in that callback, or of no use to it
+        }
+    }
     bool lost = reason == close_reason::worker_gone ||
                 (reason == close_reason::forced && ep->err_mode != UCP_ERR_HANDLING_MODE_NONE);
     if (by_cm || (lost && c.user_owned)) {

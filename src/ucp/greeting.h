@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// For a protocol on top of UCP: bytes of its own that go with the request and with the answer of a
+// client-server connection, so that its handshake costs no message.
+//
+//   client                          server
+//     create_ep(greeting) -->         greeting_of(request)
+//     answered(data)      <--         create_ep(greeting)
+//     confirms            -->         answered(nothing)
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ucp {
+
+struct greeting {
+    const void *data = nullptr; // sent; copied
+    size_t length = 0;
+    // Called by progress, at most once, not after the endpoint has failed or was closed: at the
+    // client when the server has answered, with its bytes; at the server when the client has
+    // confirmed the answer, without. The lane is up then: what is sent next leaves at once.
+    void (*answered)(void *arg, const void *data, size_t length) = nullptr;
+    void *arg = nullptr;
+};
+
+// ucp_ep_create() of a client endpoint or from a connection request. UCS_ERR_EXCEEDS_LIMIT: the
+// connection manager does not carry so many bytes.
+ucs_status_t create_ep(ucp_worker_h worker, const ucp_ep_params_t *params, const greeting &mine,
+                       ucp_ep_h *ep_p);
+
+// Calls `answered` now if all that it waits for is the lane: something has come from the peer.
+void hear_answer(ucp_ep_h ep) noexcept;
+
+// What the client sent. As long as the request lives.
+std::span<const uint8_t> greeting_of(ucp_conn_request_h request) noexcept;
+
+// The listener forgets the request: it may be destroyed before the request is accepted. From then
+// on the request cannot be rejected.
+void keep_request(ucp_conn_request_h request) noexcept;
+
+} // namespace ucp
