@@ -319,6 +319,96 @@ TEST_P(prov_cm_test, an_address_may_be_chosen_before_listening)
         });
 }
 
+// An endpoint that was made from a request needs the passive one no more.
+TEST_P(prov_cm_test, requests_outlive_the_passive_endpoint)
+{
+    run(
+        [](partner &p) {
+            fabric_side s(msg());
+            s.listen(p);
+            fi_info *first = s.await_request(), *second = s.await_request(),
+                    *third = s.await_request();
+            s.open_active(first);
+            fid_ep *accepted = std::exchange(s.ep, nullptr);
+            s.open_active(second); // closed unanswered; the third one has no endpoint
+            REQUIRE_EQ(fi_close(&s.pep->fid), 0);
+            s.pep = nullptr;
+            s.close_active();
+            s.ep = accepted;
+            REQUIRE_EQ(fi_accept(s.ep, "yes", 3), 0);
+            s.expect_event(FI_CONNECTED);
+            s.expect_event(FI_SHUTDOWN);
+            for (fi_info *i : {first, second, third})
+                fi_freeinfo(i);
+            s.close_active();
+        },
+        [](partner &p) {
+            fabric_side s(msg());
+            sockaddr_in name;
+            p.hear(&name, sizeof(name));
+            std::vector<fid_ep *> eps;
+            for (int i = 0; i < 3; ++i) {
+                s.open_active(s.info);
+                REQUIRE_EQ(fi_connect(s.ep, &name, nullptr, 0), 0);
+                eps.push_back(std::exchange(s.ep, nullptr));
+            }
+            int connected = 0;
+            for (int i = 0; i < 3; ++i) {
+                fi_eq_cm_entry entry = {};
+                fi_eq_err_entry error = {};
+                std::string bytes;
+                if (s.event(&entry, &bytes, &error) == FI_CONNECTED) {
+                    REQUIRE(bytes == "yes");
+                    ++connected;
+                } else {
+                    REQUIRE_EQ(error.err, FI_ECONNREFUSED);
+                }
+            }
+            REQUIRE_EQ(connected, 1);
+            for (fid_ep *ep : eps)
+                REQUIRE_EQ(fi_close(&ep->fid), 0);
+        });
+}
+
+// What is too long for the connection manager is refused: nobody waits, though the passive endpoint
+// has gone.
+TEST_P(prov_cm_test, an_answer_that_does_not_fit_refuses)
+{
+    auto little_room = [] { setenv("UCX_TCP_CM_PRIV_DATA_LEN", "1000", 1); };
+    const std::string answer(1024, 'a');
+    run(
+        [&](partner &p) {
+            little_room();
+            fabric_side s(msg());
+            s.listen(p);
+            fi_info *request = s.await_request();
+            s.open_active(request);
+            fi_freeinfo(request);
+            REQUIRE_EQ(fi_close(&s.pep->fid), 0);
+            s.pep = nullptr;
+            REQUIRE_EQ(fi_accept(s.ep, answer.data(), answer.size()), 0);
+            fi_eq_err_entry error = {};
+            fi_eq_cm_entry entry = {};
+            REQUIRE_EQ(s.event(&entry, nullptr, &error), 0);
+            REQUIRE_EQ(error.err, FI_ECONNABORTED);
+            s.close_active();
+        },
+        [&](partner &p) {
+            little_room();
+            fabric_side s(msg());
+            sockaddr_in name;
+            p.hear(&name, sizeof(name));
+            s.open_active(s.info);
+            REQUIRE_EQ(fi_connect(s.ep, &name, answer.data(), answer.size()), -FI_E2BIG);
+            REQUIRE_EQ(fi_connect(s.ep, &name, nullptr, 0), 0);
+            fi_eq_err_entry error = {};
+            fi_eq_cm_entry entry = {};
+            REQUIRE_EQ(s.event(&entry, nullptr, &error), 0);
+            REQUIRE_EQ(error.err, FI_ECONNREFUSED);
+            s.close_active();
+        });
+}
+
 // A passive endpoint keeps so many requests that nobody has answered; the next one is refused.
 TEST_P(prov_cm_test, refuses_requests_over_the_backlog)
 {
@@ -532,6 +622,42 @@ TEST_P(prov_cm_test, thousand_accepted_and_rejected_leave_no_descriptor)
         });
     };
     run(server, client);
+}
+
+// What one side ends as soon as it is connected, the other one sees end, and it sees it connected
+// before: also when the first drives nothing from then on, and the two have never met.
+TEST_P(prov_cm_test, ended_at_once_is_seen_by_the_other_side)
+{
+    constexpr int rounds = 40;
+    auto end_or_see = [](fabric_side &s, partner &p, bool first) {
+        s.expect_event(FI_CONNECTED);
+        if (!first)
+            s.expect_event(FI_SHUTDOWN);
+        s.close_active();
+        p.barrier();
+    };
+    run(
+        [&](partner &p) {
+            for (int i = 0; i < rounds; ++i) {
+                fabric_side s(msg());
+                s.listen(p);
+                fi_info *request = s.await_request();
+                s.open_active(request);
+                fi_freeinfo(request);
+                REQUIRE_EQ(fi_accept(s.ep, nullptr, 0), 0);
+                end_or_see(s, p, i % 2 == 0);
+            }
+        },
+        [&](partner &p) {
+            for (int i = 0; i < rounds; ++i) {
+                fabric_side s(msg());
+                sockaddr_in name;
+                p.hear(&name, sizeof(name));
+                s.open_active(s.info);
+                REQUIRE_EQ(fi_connect(s.ep, &name, nullptr, 0), 0);
+                end_or_see(s, p, i % 2 == 1);
+            }
+        });
 }
 
 TEST_P(prov_cm_test, idle_connection_takes_one_descriptor)

@@ -10,6 +10,7 @@
 #include "rx.h"
 #include "tx.h"
 
+#include "ucp/greeting.h"
 #include "ucs/sys.h"
 
 #include <poll.h>
@@ -107,7 +108,8 @@ bool engine::arm()
     return st == UCS_OK;
 }
 
-link *engine::add(const ucp_ep_params_t &params, conn *owner, acceptor *home, ucs_status_t *status)
+link *engine::add(const ucp_ep_params_t &params, conn *owner, acceptor *home,
+                  std::string_view words, ucs_status_t *status)
 {
     auto *l = new link{.eng = this, .owner = owner, .home = home};
     ucp_ep_params_t p = params;
@@ -115,7 +117,10 @@ link *engine::add(const ucp_ep_params_t &params, conn *owner, acceptor *home, uc
     p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     p.err_handler.cb = on_error;
     p.err_handler.arg = l;
-    *status = ucp_ep_create(worker, &p, &l->ep);
+    ucp::greeting mine;
+    if (!words.empty())
+        mine = {words.data(), words.size(), on_answered, l};
+    *status = ucp::create_ep(worker, &p, mine, &l->ep);
     if (*status != UCS_OK) {
         delete l;
         return nullptr;
@@ -124,7 +129,8 @@ link *engine::add(const ucp_ep_params_t &params, conn *owner, acceptor *home, uc
     return l;
 }
 
-link *engine::connect(const address &to, const address *from, conn *owner, acceptor *home)
+link *engine::connect(const address &to, const address *from, conn *owner, acceptor *home,
+                      std::string_view words)
 {
     ucp_ep_params_t p = {};
     p.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
@@ -137,7 +143,7 @@ link *engine::connect(const address &to, const address *from, conn *owner, accep
         p.local_sockaddr.addrlen = from->length();
     }
     ucs_status_t st;
-    link *l = add(p, owner, home, &st);
+    link *l = add(p, owner, home, words, &st);
     if (!l) {
         PROV_WARN(EP_CTRL, "connecting: %s\n", ucs_status_string(st));
         throw failure{errno_of(st)};
@@ -145,13 +151,14 @@ link *engine::connect(const address &to, const address *from, conn *owner, accep
     return l;
 }
 
-link *engine::accept(ucp_conn_request_h request, conn *owner, acceptor *home)
+link *engine::accept(ucp_conn_request_h request, conn *owner, acceptor *home,
+                     std::string_view words)
 {
     ucp_ep_params_t p = {};
     p.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
     p.conn_request = request;
     ucs_status_t st;
-    link *l = add(p, owner, home, &st);
+    link *l = add(p, owner, home, words, &st);
     if (!l)
         PROV_INFO(EP_CTRL, "a connection went away before it was accepted: %s\n",
                   ucs_status_string(st));
@@ -186,6 +193,17 @@ link *engine::find(ucp_ep_h ep) const
 {
     auto it = links_.find(ep);
     return it == links_.end() ? nullptr : it->second;
+}
+
+void engine::on_answered(void *arg, const void *data, size_t length)
+{
+    auto *l = static_cast<link *>(arg);
+    if (l->closing || l->failed || !l->owner)
+        return;
+    guard([&] {
+        l->owner->answered({static_cast<const char *>(data), length});
+        return 0;
+    });
 }
 
 // Called by UCP's progress; the owner hears of it after that, when it may do anything.
@@ -278,21 +296,8 @@ tx_op *engine::begin_own()
     op->eng = this;
     op->owner = nullptr;
     op->to = nullptr;
-    op->ack_id = 0;
     op->pending = 0;
     return op;
-}
-
-// With ack_id, somebody waits for it to be on its way.
-static void own_sent(tx_op *op, ucs_status_t status)
-{
-    conn *c = op->ack_id && status == UCS_OK ? op->eng->ids.find(op->ack_id) : nullptr;
-    op->eng->tx_ops.put(op);
-    if (c)
-        guard([&] {
-            c->own_sent();
-            return 0;
-        });
 }
 
 static void post_own(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,
@@ -302,14 +307,15 @@ static void post_own(link *l, tx_op *op, size_t header_length, const void *paylo
     p.op_attr_mask =
         UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
     p.flags = flags;
-    p.cb.send = [](void *request, ucs_status_t status, void *arg) {
-        own_sent(static_cast<tx_op *>(arg), status);
+    p.cb.send = [](void *request, ucs_status_t, void *arg) {
+        auto *sent = static_cast<tx_op *>(arg);
+        sent->eng->tx_ops.put(sent);
         ucp_request_free(request);
     };
     p.user_data = op;
     ucs_status_ptr_t r = ucp_am_send_nbx(l->ep, am, op->header, header_length, payload, length, &p);
     if (!UCS_PTR_IS_PTR(r))
-        own_sent(op, UCS_PTR_STATUS(r));
+        op->eng->tx_ops.put(op);
 }
 
 void engine::send_own(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,
@@ -356,7 +362,7 @@ conn *engine::sender(const wire::message &m, const ucp_am_recv_param_t *param, l
 static ucs_status_t hand_on(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
                             const ucp_am_recv_param_t *param)
 {
-    if (UCS_UNLIKELY(c->writes != 0))
+    if (UCS_UNLIKELY(c->writes != 0) && c->holds())
         return defer(c, am, m, data, length, param);
     switch (am) {
     case wire::am_msg:

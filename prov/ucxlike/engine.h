@@ -13,6 +13,7 @@
 #include "ucs/mpool.h"
 
 #include <atomic>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -96,8 +97,8 @@ struct conn {
     uint32_t tx_id = 0; // our id at the remote side, carried by every message; 0: not known yet
     uint32_t rx_id = 0; // the id it uses towards us
     fi_addr_t addr = FI_ADDR_NOTAVAIL;
-    size_t outstanding = 0;                       // operations that have not completed
-    size_t writes = 0;                            // of the peer, on their way into our memory
+    size_t outstanding = 0; // operations that have not completed
+    size_t writes = 0; // of the peer, on their way into our memory; and 1 until it has confirmed
     struct deferred_messages *deferred = nullptr; // messages that wait for those
 
     explicit conn(engine *e) : eng(e) {}
@@ -110,8 +111,10 @@ struct conn {
     virtual void control(const wire::message &m, const void *data, size_t length, link *reply) = 0;
     // The last outstanding operation has completed.
     virtual void drained() {}
-    // A message of our own that was to be told of is on its way.
-    virtual void own_sent() {}
+    // What the peer answered to the words of connect() or accept(); nothing when it confirms.
+    virtual void answered(std::string_view words) { (void)words; }
+    // A message has come while `writes` is not 0: whether it has to wait.
+    virtual bool holds() { return true; }
 };
 
 // What happens to connections that arrive at a listener.
@@ -161,10 +164,11 @@ class engine {
     // Makes efd readable, from any thread.
     void wake() { ucp_worker_signal(worker); }
 
-    link *connect(const address &to, const address *from, conn *owner,
-                  acceptor *home = nullptr); // throws failure
-    link *accept(ucp_conn_request_h request, conn *owner,
-                 acceptor *home = nullptr); // nullptr: it is gone
+    // Words go with the request and the answer; the owner hears of the peer's if it has any.
+    link *connect(const address &to, const address *from, conn *owner, acceptor *home = nullptr,
+                  std::string_view words = {}); // throws failure
+    link *accept(ucp_conn_request_h request, conn *owner, acceptor *home = nullptr,
+                 std::string_view words = {}); // nullptr: it is gone
     void close(link *l, bool force);
     // Closes all links of this home, which goes away.
     void abandon(acceptor *home);
@@ -210,13 +214,15 @@ class engine {
   private:
     using failed_list = ucs::list<link, &link::node>;
 
-    link *add(const ucp_ep_params_t &params, conn *owner, acceptor *home, ucs_status_t *status);
+    link *add(const ucp_ep_params_t &params, conn *owner, acceptor *home, std::string_view words,
+              ucs_status_t *status);
     void handle_failures();
     UCS_NOINLINE void collect_mail();
     void forget(link *l);
     conn *sender(const wire::message &m, const ucp_am_recv_param_t *param, link **reply);
 
     static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status);
+    static void on_answered(void *arg, const void *data, size_t length);
     static void on_closed(void *request, ucs_status_t status, void *arg);
     template <unsigned am>
     static ucs_status_t on_data(void *arg, const void *header, size_t header_length, void *data,

@@ -10,7 +10,10 @@
 #include "srx.h"
 #include "tx.h"
 
-#include "ucs/sys.h"
+#include "ucp/greeting.h"
+
+#include <algorithm>
+#include <utility>
 
 namespace ucxlike {
 
@@ -29,98 +32,124 @@ msg_conn::~msg_conn()
 
 // ---- handshake ----
 
+namespace {
+
+// What goes with a request or an answer: words of ours, then the user's data.
+using letter = uint8_t[wire::max_header + limit::cm_data];
+
+std::string_view seal(letter &l, wire::builder &words, uint16_t kind, const void *param,
+                      size_t length)
+{
+    size_t front = words.finish(0, kind);
+    length = std::min(length, limit::cm_data);
+    if (length)
+        memcpy(l + front, param, length);
+    return {reinterpret_cast<const char *>(l), front + length};
+}
+
+bool awaits_peer(msg_conn::state s)
+{
+    return s == msg_conn::state::connecting || s == msg_conn::state::accepting;
+}
+
+} // namespace
+
+// A first message is looked at before we are told that the peer is connected.
+void msg_conn::enter(state next)
+{
+    writes += awaits_peer(next);
+    writes -= awaits_peer(now);
+    now = next;
+}
+
 int msg_conn::connect(const address &to, const address *from, const void *param, size_t length)
 {
     peer_name = to;
-    pending = eng->connect(to, from, this);
-    now = state::connecting;
-    tx_op *op = eng->begin_own();
-    wire::builder b(op->header);
     address none;
     none.in4.sin_family = AF_INET;
+    letter l;
+    wire::builder b(l);
     b.say_hello(wire::make_hello(from ? *from : none, 0, rx_id));
-    eng->send_own(pending, op, b.finish(0, wire::connect), param, length);
+    pending = eng->connect(to, from, this, nullptr, seal(l, b, wire::connect, param, length));
+    enter(state::connecting);
     return 0;
 }
 
 int msg_conn::accept(const void *param, size_t length)
 {
-    if (now == state::dead || now == state::closing) {
-        // The client has gone in the meantime.
-        end(FI_ECONNABORTED, nullptr, 0);
-        return 0;
-    }
     if (now != state::requested)
         return -FI_EOPBADSTATE;
-    listener = nullptr;
-    now = state::accepting;
-    tx_op *op = eng->begin_own();
-    op->ack_id = rx_id;
-    wire::builder b(op->header);
+    letter l;
+    wire::builder b(l);
     b.tag(rx_id);
-    eng->send_own(pending, op, b.finish(pending_id, wire::accept), param, length);
+    pending = eng->accept(std::exchange(request, nullptr), this, nullptr,
+                          seal(l, b, wire::accept, param, length));
+    if (pending)
+        enter(state::accepting);
+    else
+        end(FI_ECONNABORTED, {});
     return 0;
 }
 
-// The answer: what is sent from here on arrives behind it.
-void msg_conn::own_sent()
-{
-    if (now == state::accepting)
-        established(nullptr, 0);
-}
-
+// The client's endpoint gets the answer and ends the connection.
 void msg_conn::reject(const void *param, size_t length)
 {
-    if (now == state::requested && pending) {
-        tx_op *op = eng->begin_own();
-        wire::builder b(op->header);
-        eng->send_own(pending, op, b.finish(pending_id, wire::reject), param, length);
+    if (request) {
+        letter l;
+        wire::builder b(l);
+        pending = eng->accept(std::exchange(request, nullptr), this, nullptr,
+                              seal(l, b, wire::reject, param, length));
     }
-    now = state::dead;
+    enter(state::dead);
     close_link(false);
 }
 
-void msg_conn::control(const wire::message &m, const void *data, size_t length, link *reply)
+void msg_conn::answered(std::string_view words)
 {
-    switch (m.kind) {
-    case wire::connect: {
-        if (now != state::arriving || !m.hello || reply != pending)
-            return;
-        wire::hello h;
-        memcpy(&h, m.hello, sizeof(h));
-        pending_id = h.id;
-        now = state::requested;
-        if (listener)
-            listener->requested(this, data, length);
+    if (now == state::accepting)
+        established({});
+    if (now != state::connecting)
         return;
-    }
-    case wire::accept:
-        if (now != state::connecting)
-            return;
+    wire::message m;
+    std::string_view data;
+    bool known = wire::parse(words.data(), words.size(), m, &data);
+    if (known && m.kind == wire::accept && (m.flags & wire::has_tag)) {
         pending_id = static_cast<uint32_t>(m.tag);
-        established(data, length);
-        return;
-    case wire::reject:
-        if (now != state::connecting)
-            return;
-        end(FI_ECONNREFUSED, data, length);
-        return;
-    case wire::shutdown:
-        if (now == state::connected)
-            end(0, nullptr, 0);
-        else if (now == state::accepting)
-            end(FI_ECONNABORTED, nullptr, 0);
-        else if (now == state::requested)
-            close_link(true), now = state::dead;
-        return;
-    default:
-        return;
+        established(data);
+    } else if (known && m.kind == wire::reject) {
+        end(FI_ECONNREFUSED, data);
+    } else {
+        end(FI_ECONNREFUSED, {}); // what listens there is no passive endpoint
     }
 }
 
-void msg_conn::established(const void *data, size_t length)
+// What comes from the peer says that it is connected.
+void msg_conn::heard_of_peer()
 {
-    now = state::connected;
+    if (now == state::accepting)
+        established({});
+    else if (now == state::connecting)
+        ucp::hear_answer(pending->ep);
+}
+
+bool msg_conn::holds()
+{
+    heard_of_peer();
+    return writes != 0;
+}
+
+void msg_conn::control(const wire::message &m, const void *, size_t, link *)
+{
+    if (m.kind != wire::shutdown)
+        return;
+    heard_of_peer();
+    if (now == state::connected)
+        end(0, {});
+}
+
+void msg_conn::established(std::string_view data)
+{
+    enter(state::connected);
     tx = pending;
     tx_id = pending_id;
     if (!owner || !owner->events)
@@ -129,7 +158,7 @@ void msg_conn::established(const void *data, size_t length)
     e.type = FI_CONNECTED;
     e.fid = &owner->fid;
     e.cm = true;
-    e.bytes.assign(static_cast<const char *>(data), length);
+    e.bytes = data;
     owner->events->write(std::move(e));
 }
 
@@ -163,11 +192,11 @@ void msg_conn::close_link(bool force)
 }
 
 // Leads to the last event: everything posted is completed first.
-void msg_conn::end(int error, const void *data, size_t length)
+void msg_conn::end(int error, std::string_view data)
 {
     last_error = error;
-    last_data.assign(static_cast<const char *>(data), length);
-    now = state::closing;
+    last_data = data;
+    enter(state::closing);
     if (owner) {
         owner->flush_outstanding(this, error ? error : FI_ECANCELED);
         if (owner->rx && !static_cast<msg_endpoint *>(owner)->has_shared_rx())
@@ -214,24 +243,16 @@ void msg_conn::link_failed(link *l)
     tx = nullptr;
     switch (now) {
     case state::connecting:
-        end(why == UCS_ERR_CONNECTION_RESET ? FI_ECONNREFUSED : errno_of(why), nullptr, 0);
-        break;
-    case state::arriving:
-        now = state::dead;
-        release();
-        break;
-    case state::requested:
-        now = state::dead;
-        if (listener)
-            listener->withdrawn(this);
+        end(why == UCS_ERR_CONNECTION_RESET ? FI_ECONNREFUSED : errno_of(why), {});
         break;
     case state::accepting:
-        end(FI_ECONNABORTED, nullptr, 0);
+        end(FI_ECONNABORTED, {});
         break;
     case state::connected:
-        end(0, nullptr, 0);
+        end(0, {});
         break;
     case state::idle:
+    case state::requested:
     case state::closing:
     case state::dead:
         break;
@@ -249,9 +270,9 @@ void msg_conn::shutdown()
 {
     if (pending && (now == state::connected || now == state::accepting)) {
         say_goodbye();
-        end(0, nullptr, 0);
+        end(0, {});
     } else if (now == state::connecting) {
-        end(FI_ECANCELED, nullptr, 0);
+        end(FI_ECANCELED, {});
     }
 }
 
@@ -262,7 +283,9 @@ void msg_conn::release()
         listener->forget(this);
     listener = nullptr;
     owner = nullptr;
-    now = state::dead;
+    if (request)
+        reject(nullptr, 0);
+    enter(state::dead);
     detached = true;
     close_link(outstanding > 0);
     if (outstanding == 0)
@@ -290,6 +313,8 @@ msg_endpoint::msg_endpoint(domain *d, const fi_info &info, void *context)
         if (conn_->listener)
             conn_->listener->forget(conn_);
         conn_->listener = nullptr;
+        if (conn_->request)
+            ucp::keep_request(conn_->request); // the passive endpoint may be closed first
         name_ = conn_->local_name;
         dest_ = conn_->peer_name;
     } else {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A connection-oriented endpoint and its connection. The handshake is ours, over the new link, so
-// that its data may be 1 KiB on every fabric:
+// A connection-oriented endpoint and its connection. The handshake is UCP's, whose request and
+// answer carry our words, so that the user's data may be 1 KiB on every fabric:
 //
-//   client                         server
-//   fi_connect   -- connect -->    FI_CONNREQ
-//                                  fi_reject, or fi_accept: FI_CONNECTED
-//   FI_CONNECTED <-- accept --
+//   client                              server
+//   fi_connect   -- request: connect -->  FI_CONNREQ
+//                                         fi_accept
+//   FI_CONNECTED <-- answer: accept --
+//                -- UCP's notice -->      FI_CONNECTED
+//
+// A message, or the end of the connection, may overtake the notice; FI_CONNECTED comes before it.
+// A request is rejected by an answer that says so.
 //
 // An endpoint gets at most one FI_CONNECTED and exactly one last event: FI_SHUTDOWN when it was
 // connected, an error entry when it was not. Before the last event can be read, everything posted
@@ -24,17 +28,17 @@ struct msg_conn final : conn {
     enum class state {
         idle,       // not connected yet
         connecting, // client: waits for accept or reject
-        arriving,   // server: waits for the client's connect
         requested,  // server: FI_CONNREQ was written
-        accepting,  // server: the answer is not on its way yet
+        accepting,  // server: the client has not confirmed the answer yet
         connected,
         closing, // the last event waits for operations to end
         dead,    // the last event was written, or nobody wants it
     };
 
     state now = state::idle;
-    pep *listener = nullptr; // of a connection that has no endpoint yet
-    struct fid handle = {};  // FI_CLASS_CONNREQ, in fi_info::handle
+    pep *listener = nullptr;              // of a connection that has no endpoint yet
+    struct fid handle = {};               // FI_CLASS_CONNREQ, in fi_info::handle
+    ucp_conn_request_h request = nullptr; // until it is answered
     address peer_name;
     address local_name;
     bool name_known = false; // local_name is the connection's own
@@ -60,11 +64,14 @@ struct msg_conn final : conn {
     void link_failed(link *l) override;
     void control(const wire::message &m, const void *data, size_t length, link *reply) override;
     void drained() override;
-    void own_sent() override;
+    void answered(std::string_view words) override;
+    bool holds() override;
 
   private:
-    void established(const void *data, size_t length);
-    void end(int error, const void *data, size_t length);
+    void enter(state next);
+    void heard_of_peer();
+    void established(std::string_view data);
+    void end(int error, std::string_view data);
     void write_last_event();
     void close_link(bool force);
     void say_goodbye();

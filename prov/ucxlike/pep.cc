@@ -4,7 +4,10 @@
 #include "eq.h"
 #include "info.h"
 
+#include "ucp/greeting.h"
+
 #include <cerrno>
+#include <memory>
 #include <unistd.h>
 
 namespace ucxlike {
@@ -30,8 +33,6 @@ pep::~pep()
 {
     {
         ucs::opt_guard g(eng_->lock);
-        if (listener_)
-            ucp_listener_destroy(listener_);
         auto conns = std::move(conns_);
         conns_.clear();
         for (msg_conn *c : conns) {
@@ -39,6 +40,8 @@ pep::~pep()
             c->reject(nullptr, 0);
             c->release();
         }
+        if (listener_)
+            ucp_listener_destroy(listener_);
         if (events_)
             events_->purge(&fid);
     }
@@ -170,36 +173,47 @@ int pep::listen(fid_pep *f)
 
 void pep::connected(ucp_conn_request_h request)
 {
-    ucp_conn_request_attr_t attr = {};
-    attr.field_mask = UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ADDR;
-    ucs_status_t known = ucp_conn_request_query(request, &attr);
+    auto words = ucp::greeting_of(request);
+    wire::message m;
+    std::string_view data;
+    if (!wire::parse(words.data(), words.size(), m, &data) || m.kind != wire::connect || !m.hello) {
+        PROV_INFO(EP_CTRL, "a connection that is not of a MSG endpoint is refused\n");
+        ucp_listener_reject(listener_, request);
+        return;
+    }
     if (conns_.size() >= static_cast<size_t>(backlog_)) {
         PROV_INFO(EP_CTRL, "a connection over the backlog of %d is refused\n", backlog_);
         ucp_listener_reject(listener_, request);
         return;
     }
-    guard([&] {
-        auto *c = new msg_conn(eng_);
-        c->pending = eng_->accept(request, c);
-        if (!c->pending) {
-            delete c;
-            return 0;
-        }
-        c->now = msg_conn::state::arriving;
-        c->listener = this;
+    ucp_conn_request_attr_t attr = {};
+    attr.field_mask = UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ADDR;
+    ucs_status_t known = ucp_conn_request_query(request, &attr);
+    int error = guard([&] {
+        auto c = std::make_unique<msg_conn>(eng_);
+        wire::hello h;
+        memcpy(&h, m.hello, sizeof(h));
+        c->pending_id = h.id;
         c->local_name = name_;
         if (known == UCS_OK)
             c->peer_name = address::from(&attr.client_address, sizeof(attr.client_address));
-        conns_.push_back(c);
+        conns_.reserve(conns_.size() + 1);
+        requested(c.get(), data);
+        c->now = msg_conn::state::requested;
+        c->request = request;
+        c->listener = this;
+        conns_.push_back(c.release());
         return 0;
     });
+    if (error)
+        ucp_listener_reject(listener_, request);
 }
 
-void pep::requested(msg_conn *c, const void *data, size_t length)
+void pep::requested(msg_conn *c, std::string_view data)
 {
     fi_info *info = fi_dupinfo(info_);
     if (!info)
-        return;
+        throw failure{FI_ENOMEM};
     free(info->src_addr);
     free(info->dest_addr);
     info->src_addr = info->dest_addr = nullptr;
@@ -212,12 +226,9 @@ void pep::requested(msg_conn *c, const void *data, size_t length)
     e.fid = &fid;
     e.cm = true;
     e.info = info;
-    e.bytes.assign(static_cast<const char *>(data), length);
+    e.bytes = data;
     events_->write(std::move(e));
 }
-
-// If the application has the request already, the connection waits for its answer, dead.
-void pep::withdrawn(msg_conn *) {}
 
 void pep::forget(msg_conn *c)
 {

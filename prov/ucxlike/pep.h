@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A passive endpoint: a UCP listener. Every connection that arrives is accepted at once, because
-// the caller's data comes as its first message; FI_CONNREQ is written when that is here.
+// A passive endpoint: a UCP listener. A request waits, unanswered, for fi_accept or fi_reject.
 #pragma once
 
 #include "msg.h"
@@ -15,9 +14,7 @@ class pep final : public fid_pep, public acceptor {
     void connected(ucp_conn_request_h request) override;
     conn *identify(link *, const wire::message &) override { return nullptr; }
 
-    void requested(msg_conn *c, const void *data, size_t length);
-    void withdrawn(msg_conn *c); // the client has gone before anybody answered
-    void forget(msg_conn *c);    // it has an endpoint now, or is gone
+    void forget(msg_conn *c); // it has an endpoint now, or is gone
     // The address, for an active endpoint that takes this one's place.
     address hand_over();
 
@@ -25,6 +22,7 @@ class pep final : public fid_pep, public acceptor {
     pep(fabric *fab, const fi_info &info, void *context);
     ~pep();
     int assign(address at);
+    void requested(msg_conn *c, std::string_view data);
 
     static int close(fid_t f);
     static int bind(fid_t f, fid_t other, uint64_t flags);

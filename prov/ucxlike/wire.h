@@ -19,10 +19,11 @@
 
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 namespace ucxlike::wire {
 
-constexpr uint8_t version = 3;
+constexpr uint8_t version = 4;
 
 // UCP active-message ids.
 enum am : unsigned { am_msg = 0, am_tagged = 1, am_control = 2, am_rma = 3, am_last };
@@ -41,10 +42,11 @@ enum kind : uint16_t {
     // am_control
     welcome,  // to a hello: word = the id to use from now on; a hello follows
     acked,    // word = the has_ack word of the message; data = 0 or the error at the receiver
-    connect,  // payload = user's data; hello: name and id of the caller
-    accept,   // payload = user's data; word = the id to use
-    reject,   // payload = user's data
     shutdown, // nothing follows
+    // in a connection's request and answer, in front of the user's data
+    connect, // hello: name and id of the caller
+    accept,  // word = the id to use
+    reject,
     // am_rma
     write,
     read,      // ack word names the request
@@ -246,6 +248,21 @@ UCS_ALWAYS_INLINE bool parse(const void *bytes, size_t length, message &m)
         return true;
     }
     return parse_words(h, bytes, length, m);
+}
+
+// The same with a payload behind it, of which the rest of the bytes are taken.
+inline bool parse(const void *bytes, size_t length, message &m, std::string_view *payload)
+{
+    header h;
+    if (length < sizeof(h))
+        return false;
+    memcpy(&h, bytes, sizeof(h));
+    size_t front = sizeof(h) + sizeof(uint64_t) * words_of(h.flags) +
+                   (h.flags & has_rma ? sizeof(rma) : 0) + h.hello_length;
+    if (length < front || !parse(bytes, front, m))
+        return false;
+    *payload = {static_cast<const char *>(bytes) + front, length - front};
+    return true;
 }
 
 inline bool parse(const void *bytes, size_t length, notice &n)
