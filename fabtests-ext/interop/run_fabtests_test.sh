@@ -25,6 +25,8 @@ program fi_bad 'exit 1'
 program fi_none 'exit 61'
 program fi_minus 'exit 195' # what exit(-61) gives
 program fi_half 'for a; do last=$a; done; [ "$last" = 127.0.0.1 ] && [ $# -gt 4 ] && exit 61; exit 0'
+program fi_left '[ $# -gt 4 ] && exit 107; exit 61' # the server ends, and the client with it
+program fi_lost '[ $# -gt 4 ] && exit 107; exit 0'
 program fi_hangs 'sleep 1000'
 cat >"$scratch/bin/runfabtests.sh" <<'LIST'
 neg_unit_tests=(
@@ -44,6 +46,8 @@ short_tests=(
 )
 standard_tests=(
 	"fi_half"
+	"fi_left"
+	"fi_lost"
 )
 regression_tests=(
 	"fi_hangs"
@@ -87,8 +91,8 @@ check "counts what passes, is not offered and is excluded" \
     sums "3 passed, 0 failed, 3 skipped (2 not offered, 1 excluded)" 0 -t unit,functional
 check "puts the address into the arguments" gives_address
 check "counts what fails" sums "3 passed, 1 failed, 3 skipped (2 not offered, 1 excluded)" 1 -t quick
-check "one side that is not offered what the other is fails" \
-    sums "0 passed, 1 failed, 0 skipped (0 not offered, 0 excluded)" 1 -t standard
+check "one side that is not offered what the other is fails, one that is left by such a server does not" \
+    sums "0 passed, 2 failed, 1 skipped (1 not offered, 0 excluded)" 1 -t standard
 check "nothing that ran is no success" \
     sums "0 passed, 0 failed, 1 skipped (1 not offered, 0 excluded)" 1 -t functional -m none
 (exec -a fi_bystander sleep 1000) >/dev/null 2>&1 &
