@@ -14,6 +14,8 @@ done
 find_installed || skip_all "nothing is installed to run with"
 private=$(private_calls ucx_info)
 [ -z "$private" ] || skip_all "this ucx_info needs ${private}of its own UCX"
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
 transports=${PERFTEST_TRANSPORTS:-self shm tcp}
 address=${PERFTEST_ADDRESS:-127.0.0.1}
 iterations=${PERFTEST_ITERATIONS:-40}
@@ -49,31 +51,64 @@ is_listed()
     grep "Transport: $1$" <<<"$(with_dropin ucx_info -d 2>/dev/null)" && [ -n "$(section "$1")" ]
 }
 
-# perftest TRANSPORT OPTION...: both sides; self has only one.
+# plan CAPABILITY OPTION...: one more test; CAPABILITY is how ucx_info calls what it needs. In the batch file of
+# ucx_perftest, which runs all tests in one pair of processes, its name is its number.
+plan()
+{
+    capabilities+=("$1")
+    shift
+    tests+=("$*")
+    echo "test${#tests[@]} $*" >>"$scratch/batch"
+}
+
+plan_all()
+{
+    local form
+    for form in short bcopy zcopy; do
+        plan am_$form -t am_lat -D $form
+        plan am_$form -t am_bw -D $form -s 100
+        plan put_$form -t put_lat -D $form
+        plan put_$form -t put_bw -D $form -s 100
+    done
+    for form in bcopy zcopy; do # ucx_perftest 1.13 has no short get
+        plan get_$form -t get -D $form
+    done
+    plan put_zcopy -t put_bw -D zcopy -s 1000000
+    plan atomic_add -t add_lat
+    plan atomic_add -t add_mr -s 4
+    plan atomic_fadd -t fadd
+    plan atomic_swap -t swap
+    plan atomic_cswap -t cswap
+}
+
+# perftest TRANSPORT: both sides of the batch; self has only one.
 perftest()
 {
     local transport=$1
-    shift
-    set -- -d "$(device_of "$transport")" -x "$transport" -n "$iterations" -w 4 "$@"
+    local -a options=(-d "$(device_of "$transport")" -x "$transport" -n "$iterations" -w 4 -b "$scratch/batch" -v)
     if [ "$transport" = self ]; then
-        with_dropin timeout -k 2 $PAIR_TIMEOUT ucx_perftest -l "$@"
+        with_dropin timeout -k 2 $PAIR_TIMEOUT ucx_perftest -l "${options[@]}"
     else
         next_port
-        with_dropin run_pair "$pair_port" ucx_perftest -p "$pair_port" "$@" -- \
-            ucx_perftest -p "$pair_port" -f "$@" "$address"
+        with_dropin run_pair "$pair_port" ucx_perftest -p "$pair_port" "${options[@]}" -- \
+            ucx_perftest -p "$pair_port" -f "${options[@]}" "$address"
     fi
 }
 
-# A test that says nothing was refused; the last line of one that ran begins with its iterations.
+# ends_well TRANSPORT: the output stays in $scratch/output.
+ends_well()
+{
+    local status
+    perftest "$1" >"$scratch/output" 2>&1
+    status=$?
+    cat "$scratch/output"
+    return $status
+}
+
+# A test that was refused has no line; that of one that ran has its iterations.
 reports_its_iterations()
 {
-    local output
-    output=$(perftest "$@" 2>&1) || {
-        echo "$output"
-        return 1
-    }
-    echo "$output"
-    grep -Eq "^(Final:)? *$iterations  *[0-9]" <<<"$output"
+    grep -E "^test$1, *$iterations,[0-9]" "$scratch/output"
 }
 
 is_refused()
@@ -81,35 +116,18 @@ is_refused()
     ! reports_its_iterations "$@"
 }
 
-# run TRANSPORT CAPABILITY OPTION...: CAPABILITY is how ucx_info calls it.
-run()
-{
-    local transport=$1 capability=$2
-    shift 2
-    if grep -q "^# *$capability:" <<<"$caps"; then
-        check "ucx_perftest -x $transport $*" reports_its_iterations "$transport" "$@"
-    else
-        check "ucx_perftest -x $transport $* is refused" is_refused "$transport" "$@"
-    fi
-}
-
+tests=() capabilities=()
+plan_all
 for transport in $transports; do
     check "ucx_info -d lists $transport" is_listed "$transport"
     caps=$(section "$transport")
-    for form in short bcopy zcopy; do
-        run "$transport" am_$form -t am_lat -D $form
-        run "$transport" am_$form -t am_bw -D $form -s 100
-        run "$transport" put_$form -t put_lat -D $form
-        run "$transport" put_$form -t put_bw -D $form -s 100
+    check "ucx_perftest -x $transport runs ${#tests[@]} tests to the end" ends_well "$transport"
+    for i in "${!tests[@]}"; do
+        if grep -q "^# *${capabilities[i]}:" <<<"$caps"; then
+            check "ucx_perftest -x $transport ${tests[i]}" reports_its_iterations $((i + 1))
+        else
+            check "ucx_perftest -x $transport ${tests[i]} is refused" is_refused $((i + 1))
+        fi
     done
-    for form in bcopy zcopy; do # ucx_perftest 1.13 has no short get
-        run "$transport" get_$form -t get -D $form
-    done
-    run "$transport" put_zcopy -t put_bw -D zcopy -s 1000000
-    run "$transport" atomic_add -t add_lat
-    run "$transport" atomic_add -t add_mr -s 4
-    run "$transport" atomic_fadd -t fadd
-    run "$transport" atomic_swap -t swap
-    run "$transport" atomic_cswap -t cswap
 done
 finish

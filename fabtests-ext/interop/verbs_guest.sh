@@ -75,7 +75,7 @@ UCXLIKE_RANDOM_STEPS=300 gtest conformance/uct_cm_test 'verbs/*'
 gtest conformance/uct_sockaddr_test '*verbs*'
 gtest conformance/uct_network_test '*verbs*'
 check "ucx_perftest over verbs" env PERFTEST_TRANSPORTS=verbs PERFTEST_ADDRESS=$server PERFTEST_ITERATIONS=10 \
-    "$here/uct_perftest_test.sh"
+    PAIR_TIMEOUT=$limit "$here/uct_perftest_test.sh"
 example uct_hello_world
 example ucp_hello_world
 example ucp_client_server
