@@ -8,6 +8,7 @@
 #include "uct/iface.h"
 #include "uct/ofi/doorbell.h"
 #include "uct/ofi/iface.h"
+#include "uct/ofi/shm_lock.h"
 
 #include <sys/uio.h>
 
@@ -149,14 +150,14 @@ class ep final : public uct::ep {
         return UCS_LIKELY(at || !in_process_) ? at : reinterpret_cast<char *>(remote);
     }
     ucs_status_t write_buffer(buffer_op *b, size_t length, uint64_t remote, uct_rkey_t key);
-    // Before each small message: shm will write its lock and, 128 bytes on, the head of its queue.
-    // The peer had them last; they are on their way while the message is packed. Nothing is read:
-    // the peer may be gone.
+    // Before each small message: shm will write its lock and the head of its queue. The peer had
+    // them last; they are on their way while the message is packed. Nothing is read: the peer may
+    // be gone.
     UCS_ALWAYS_INLINE void expect_region()
     {
         if (region_) {
             __builtin_prefetch(region_, 1);
-            __builtin_prefetch(region_ + 128, 1);
+            __builtin_prefetch(region_ + shm_lock::queue_head, 1);
         }
     }
     // After each post: the peer may sleep.

@@ -5,6 +5,7 @@
 // the dead peer's.
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
 #include <pthread.h>
 #include <string>
@@ -13,6 +14,9 @@ namespace uct::ofi {
 
 class shm_lock {
   public:
+    // Where shm keeps the head of its queue, in bytes from head(): for prefetching alone.
+    static constexpr size_t queue_head = 128;
+
     // Maps the head of the region behind a file of /dev/shm. Where there is no such file, or the
     // region is of a version whose layout is not known here, repair() does nothing.
     explicit shm_lock(const std::string &name);
