@@ -201,14 +201,19 @@ static_assert(words_of(has_tag) + words_of(has_data) + words_of(has_ack) + words
                   words_of(0xff) &&
               words_of(has_rma) == 0);
 
+// From the header to the end of what it announces.
+constexpr size_t length_of(const header &h)
+{
+    return sizeof(h) + sizeof(uint64_t) * words_of(h.flags) +
+           (h.flags & has_rma ? sizeof(rma) : 0) + h.hello_length;
+}
+
 // What follows the header h.
 UCS_NOINLINE inline bool parse_words(const header &h, const void *bytes, size_t length, message &m)
 {
     if (h.flags & ~(has_tag | has_data | has_ack | has_rma | has_group | on_arrival))
         return false;
-    size_t want = sizeof(h) + sizeof(uint64_t) * words_of(h.flags) +
-                  (h.flags & has_rma ? sizeof(rma) : 0) + h.hello_length;
-    if (length != want)
+    if (length != length_of(h))
         return false;
     const uint8_t *at = static_cast<const uint8_t *>(bytes) + sizeof(h);
     auto take = [&](void *to, size_t n) {
@@ -257,8 +262,7 @@ inline bool parse(const void *bytes, size_t length, message &m, std::string_view
     if (length < sizeof(h))
         return false;
     memcpy(&h, bytes, sizeof(h));
-    size_t front = sizeof(h) + sizeof(uint64_t) * words_of(h.flags) +
-                   (h.flags & has_rma ? sizeof(rma) : 0) + h.hello_length;
+    size_t front = length_of(h);
     if (length < front || !parse(bytes, front, m))
         return false;
     *payload = {static_cast<const char *>(bytes) + front, length - front};
