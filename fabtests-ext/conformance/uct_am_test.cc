@@ -2,6 +2,9 @@
 // Active messages: the forms, the limits, descriptors, order, and what a full queue does.
 #include "uct_entity.h"
 
+#include <atomic>
+#include <thread>
+
 namespace uct_conformance {
 namespace {
 
@@ -113,26 +116,105 @@ TEST_P(uct_am, 198_descriptor_can_be_kept)
     open({.rx_headroom = 40});
     uct_ep_h ep = a().connect(b());
     b().keep = true;
-    constexpr size_t count = 600; // more than there are receive buffers
+    constexpr size_t count = 600;  // more than there are receive buffers
+    constexpr size_t length = 300; // small ones are copied
     size_t sent = 0;
     for (size_t i = 0; i < count; ++i) {
-        packed p{pattern(100, static_cast<unsigned>(i))};
+        packed p{pattern(length, static_cast<unsigned>(i))};
         if (alone() && b().kept.size() > 100) {
             for (void *desc : b().kept) {
                 uct_iface_release_desc(desc);
             }
             b().kept.clear();
         }
-        ASSERT_EQ(post([&] { return uct_ep_am_bcopy(ep, 1, pack, &p, 0); }), 100);
+        ASSERT_EQ(post([&] { return uct_ep_am_bcopy(ep, 1, pack, &p, 0); }), ssize_t(length));
         ++sent;
         progress();
     }
     ASSERT_TRUE(until([&] { return b().received.size() == sent; }));
     size_t first = count - b().kept.size();
     for (size_t i = 0; i < b().kept.size(); ++i) {
-        EXPECT_EQ(std::string(static_cast<char *>(b().kept[i]) + 40, 100),
-                  pattern(100, static_cast<unsigned>(first + i)));
+        EXPECT_EQ(std::string(static_cast<char *>(b().kept[i]) + 40, length),
+                  pattern(length, static_cast<unsigned>(first + i)));
     }
+}
+
+// Small and large ones may take different ways.
+TEST_P(uct_am, order_is_that_of_sending_whatever_the_size)
+{
+    uct_ep_h ep = a().connect(b());
+    const size_t all[] = {8, 9, 60, 112, 113, 120, 121, 200, 1000, 4000};
+    const uint64_t count = GetParam() == std::string("shm") ? 5000 : 1000;
+    uint64_t next = 0, sent = 0;
+    auto check = [&] {
+        for (const message &m : b().received) {
+            uint64_t number;
+            memcpy(&number, m.data.data(), sizeof(number));
+            ASSERT_EQ(number, next);
+            ASSERT_EQ(m.data.size(), all[next * 2654435761u % std::size(all)]);
+            ++next;
+        }
+        b().received.clear();
+    };
+    for (; sent < count; ++sent) {
+        std::string data(all[sent * 2654435761u % std::size(all)], 'x');
+        memcpy(data.data(), &sent, sizeof(sent));
+        packed p{data};
+        if (sent % 3 == 0 && data.size() <= a().attr.cap.am.max_short) {
+            ASSERT_EQ(post([&] {
+                          return uct_ep_am_short(ep, 1, sent, data.data() + 8,
+                                                 static_cast<unsigned>(data.size() - 8));
+                      }),
+                      UCS_OK);
+        } else {
+            ASSERT_EQ(post([&] { return uct_ep_am_bcopy(ep, 1, pack, &p, 0); }),
+                      ssize_t(data.size()));
+        }
+        if (sent % 7 == 0) {
+            progress();
+            ASSERT_NO_FATAL_FAILURE(check());
+        }
+    }
+    ASSERT_TRUE(until([&] { return next + b().received.size() == count; }));
+    ASSERT_NO_FATAL_FAILURE(check());
+}
+
+// A large one that comes right behind a small one while the receiver looks.
+TEST_P(uct_am, order_is_that_of_sending_between_threads)
+{
+    if (alone()) {
+        GTEST_SKIP() << "self has one thread";
+    }
+    uct_ep_h ep = a().connect(b());
+    const uint64_t count = GetParam() == std::string("shm") ? 200000 : 1000;
+    std::atomic<bool> stop = false;
+    std::thread sender([&] {
+        for (uint64_t number = 0; number < count && !stop; ++number) {
+            // Small ones until the receiver has counted the large one before.
+            packed p{std::string(number % 20 ? 16 : 500, 'x')};
+            memcpy(p.data.data(), &number, sizeof(number));
+            while (uct_ep_am_bcopy(ep, 1, pack, &p, 0) == UCS_ERR_NO_RESOURCE && !stop) {
+                uct_worker_progress(a().worker);
+            }
+            uct_worker_progress(a().worker);
+        }
+    });
+    uint64_t next = 0;
+    bool in_order = true;
+    auto end = std::chrono::steady_clock::now() + patience;
+    while (in_order && next < count && std::chrono::steady_clock::now() < end) {
+        uct_worker_progress(b().worker); // a's is the thread's
+        for (const message &m : b().received) {
+            uint64_t number;
+            memcpy(&number, m.data.data(), sizeof(number));
+            in_order = in_order && number == next++;
+        }
+        b().received.clear();
+    }
+    EXPECT_TRUE(in_order) << "message " << next;
+    EXPECT_EQ(next, count);
+    stop = true;
+    sender.join();
 }
 
 TEST_P(uct_am, 200_alignment_is_kept)
@@ -141,9 +223,11 @@ TEST_P(uct_am, 200_alignment_is_kept)
         for (size_t offset : {0ul, 8ul}) {
             open({.rx_headroom = 24, .am_alignment = align, .am_align_offset = offset});
             uct_ep_h ep = a().connect(b());
-            for (int i = 0; i < 10; ++i) {
-                packed p{pattern(200, 1)};
-                ASSERT_EQ(post([&] { return uct_ep_am_bcopy(ep, 1, pack, &p, 0); }), 200);
+            for (int i = 0; i < 60; ++i) {
+                size_t length = i % 2 ? 200 : 50;
+                packed p{pattern(length, 1)};
+                ASSERT_EQ(post([&] { return uct_ep_am_bcopy(ep, 1, pack, &p, 0); }),
+                          ssize_t(length));
                 size_t n = b().received.size();
                 ASSERT_TRUE(until([&] { return b().received.size() > n; }));
                 EXPECT_EQ((reinterpret_cast<uintptr_t>(b().last_data) + offset) % align, 0u);

@@ -73,6 +73,7 @@ class entity {
         size_t am_align_offset = 0;
         const char *conn_timeout = nullptr;
         const char *rx_queue_len = nullptr;
+        bool fifo = true;  // on-node: small messages may go beside the provider
         bool tags = false; // unexpected tagged messages are recorded
         uct_async_event_cb_t on_event = nullptr;
         void *on_event_arg = nullptr;
@@ -92,6 +93,9 @@ class entity {
                   UCS_OK);
         if (o.conn_timeout) {
             EXPECT_EQ(uct_config_modify(config, "CONN_TIMEOUT", o.conn_timeout), UCS_OK);
+        }
+        if (!o.fifo && transport == "shm") {
+            EXPECT_EQ(uct_config_modify(config, "FIFO", "n"), UCS_OK);
         }
         if (o.rx_queue_len) {
             EXPECT_EQ(uct_config_modify(config, "RX_QUEUE_LEN", o.rx_queue_len), UCS_OK);

@@ -76,7 +76,7 @@ TEST_P(uct_flow, a_flood_into_few_receive_buffers_arrives_in_order)
     if (alone()) {
         GTEST_SKIP() << "self has no receive buffers";
     }
-    open({.rx_queue_len = "16"});
+    open({.rx_queue_len = "16", .fifo = false});
     uct_ep_h ep = a().connect(b());
     uint64_t next = 0;
     for (int round = 0; round < 3; ++round) {

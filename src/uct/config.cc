@@ -29,17 +29,21 @@ constexpr field md_fields[] = {
      offsetof(md_values, reg_nonblock), &bool_},
 };
 
-// Each transport has the rows that it honours: the first ones of these.
+// Each transport has the rows that it honours, which stand one behind the other here.
 constexpr field iface_fields[] = {
+    {"FIFO", "y",
+     "Small messages go through queues of their own in shared memory, not through the provider. Of "
+     "shm alone.",
+     offsetof(iface_values, fifo), &bool_},
+    {"RX_QUEUE_LEN", "0",
+     "Receive buffers that the provider has at once; not of self. 0: by transport.",
+     offsetof(iface_values, rx_queue_len), &uint_},
     {"SEG_SIZE", "auto", "Largest message sent through an internal buffer, in bytes.",
      offsetof(iface_values, seg_size), &size_},
     {"TX_QUEUE_LEN", "0", "Operations in flight. 0: as many as the provider takes.",
      offsetof(iface_values, tx_queue_len), &uint_},
     {"MAX_NUM_EPS", "0", "Endpoints an interface reports as its limit. 0: as the provider says.",
      offsetof(iface_values, max_num_eps), &uint_},
-    {"RX_QUEUE_LEN", "0",
-     "Receive buffers that the provider has at once; not of self. 0: by transport.",
-     offsetof(iface_values, rx_queue_len), &uint_},
     {"CONN_TIMEOUT", "inf",
      "How long a connection may take to come up; a peer need not make progress meanwhile. Not of "
      "self and shm, which make none.",
@@ -53,9 +57,14 @@ constexpr field iface_fields[] = {
      "program does not call in. Without it reads wait, and nothing is gathered. Of tcp alone.",
      offsetof(iface_values, attend), &bool_},
 };
-constexpr size_t self_fields = 3;
-constexpr size_t shm_fields = 4;
-constexpr size_t network_fields = 5;
+struct rows {
+    size_t first;
+    size_t count;
+};
+constexpr rows shm_rows = {0, 5};
+constexpr rows self_rows = {2, 3};
+constexpr rows network_rows = {1, 5};
+constexpr rows tcp_rows = {1, 7};
 
 constexpr field cm_fields[] = {
     {"PRIV_DATA_LEN", "4k", "Private data a connection request or reply carries, in bytes.",
@@ -75,12 +84,14 @@ std::span<const ucs::config::field> uct_md_config::fields() const
 std::span<const ucs::config::field> uct_iface_config::fields() const
 {
     std::span<const ucs::config::field> all = uct::iface_fields;
-    if (title == "tcp" || title.empty()) { // empty: of the manual page
+    if (title.empty()) { // of the manual page
         return all;
     }
-    return all.first(title == "self"  ? uct::self_fields
-                     : title == "shm" ? uct::shm_fields
-                                      : uct::network_fields);
+    uct::rows rows = title == "shm"    ? uct::shm_rows
+                     : title == "self" ? uct::self_rows
+                     : title == "tcp"  ? uct::tcp_rows
+                                       : uct::network_rows;
+    return all.subspan(rows.first, rows.count);
 }
 
 std::span<const ucs::config::field> uct_cm_config::fields() const

@@ -11,10 +11,20 @@ namespace uct::ofi {
 
 ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsigned length)
 {
-    expect_region();
     if (!ready()) {
         return not_ready();
     }
+    if (fifo_ && id < UCT_AM_ID_MAX) {
+        auto outcome = fifo_->send(id, &header, sizeof(header), payload, length);
+        if (UCS_LIKELY(outcome == send_fifo::outcome::sent)) {
+            ring();
+            return UCS_OK;
+        }
+        if (UCS_UNLIKELY(outcome == send_fifo::outcome::full)) {
+            return no_resource();
+        }
+    }
+    expect_region();
     if (UCS_UNLIKELY(length + sizeof(header) > owner().limit.on_stack || id >= UCT_AM_ID_MAX)) {
         return am_short_buffered(id, header, payload, length);
     }
@@ -24,12 +34,12 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     alignas(16) char message[short_limit];
     memcpy(message, &header, sizeof(header));
     ucs::copy_small(message + sizeof(header), payload, length);
-    ssize_t ret = fi_injectdata(target, message, length + sizeof(header), id, address);
+    ssize_t ret = fi_injectdata(target, message, length + sizeof(header), with_mark(id), address);
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret);
     }
     note_small();
-    ring();
+    posted_message();
     return UCS_OK;
 }
 
@@ -119,16 +129,22 @@ ssize_t ep::send_packed(buffer_op *b, uint64_t data, size_t length)
     if (batch_) {
         flush_batch();
     }
+    if (fifo_ && fifo_->send(static_cast<uint8_t>(data), b->data, length, nullptr, 0) ==
+                     send_fifo::outcome::sent) {
+        owner().put(b);
+        ring();
+        return static_cast<ssize_t>(length);
+    }
     ssize_t ret;
     if (UCS_UNLIKELY(!held_ops_.empty())) { // the batch before it was
         ret = -FI_EAGAIN;
     } else if (length <= owner().limit.inject) {
-        ret = fi_injectdata(target, b->data, length, data, address);
+        ret = fi_injectdata(target, b->data, length, with_mark(data), address);
         if (UCS_LIKELY(ret == 0)) {
             owner().put(b);
         }
     } else {
-        ret = fi_senddata(target, b->data, length, b->desc, data, address,
+        ret = fi_senddata(target, b->data, length, b->desc, with_mark(data), address,
                           static_cast<fi_context2 *>(b));
         if (UCS_LIKELY(ret == 0)) {
             posted(b, op::kind::send, nullptr);
@@ -146,7 +162,7 @@ ssize_t ep::send_packed(buffer_op *b, uint64_t data, size_t length)
         refused();
         return static_cast<ssize_t>(length);
     }
-    ring();
+    posted_message();
     return static_cast<ssize_t>(length);
 }
 
@@ -159,8 +175,8 @@ bool ep::post_held()
         auto *b = static_cast<buffer_op *>(held_ops_.front());
         ssize_t ret = b->what == op::kind::tag_send
                           ? post_tagged(b)
-                          : fi_senddata(target, b->data, b->length, b->desc, b->cq_data, address,
-                                        static_cast<fi_context2 *>(b));
+                          : fi_senddata(target, b->data, b->length, b->desc, with_mark(b->cq_data),
+                                        address, static_cast<fi_context2 *>(b));
         if (ret == -FI_EAGAIN) {
             refused();
             return false;
@@ -170,7 +186,7 @@ bool ep::post_held()
             post_failed(ret, b);
         } else {
             posted(b, op::kind::send, nullptr);
-            ring();
+            posted_message();
         }
     }
     return fenced_ == 0;
@@ -222,13 +238,13 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
                    .iov_count = n,
                    .addr = address,
                    .context = static_cast<fi_context2 *>(b),
-                   .data = id};
+                   .data = with_mark(id)};
     ssize_t ret = fi_sendmsg(target, &message, FI_REMOTE_CQ_DATA | FI_COMPLETION);
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret, b);
     }
     posted(b, op::kind::send, completion);
-    ring();
+    posted_message();
     return UCS_INPROGRESS;
 }
 

@@ -90,7 +90,7 @@ UCS_ALWAYS_INLINE ucs_status_t ep::atomic(bool fetches, unsigned op, T value, T 
         return post_failed(ret, b);
     }
     posted(b, fetches ? op::kind::fetch : op::kind::atomic, completion);
-    ring();
+    posted_other();
     return fetches ? UCS_INPROGRESS : UCS_OK;
 }
 

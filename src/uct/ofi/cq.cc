@@ -26,6 +26,7 @@ unsigned iface::poll_cq(fid_cq *cq)
         }
         return UCS_LIKELY(n == -FI_EAGAIN) || n == 0 ? 0 : cq_error(cq, n);
     }
+    read_fifos(); // what was sent before
     for (ssize_t i = 0; i < n; ++i) {
         handle(entries[i]);
     }
@@ -41,15 +42,41 @@ unsigned iface::poll_lent()
         }
         unseen_at_ = 0;
         unseen_count_ = static_cast<size_t>(n);
+        read_fifos(); // what was sent before
     }
     unsigned count = 0;
-    do {
+    for (; unseen_at_ < unseen_count_ && count < batch; ++count) {
         // A copy: what it calls may poll.
         fi_cq_data_entry entry = unseen_[unseen_at_++];
         handle(entry);
-        ++count;
-    } while (unseen_at_ < unseen_count_ && count < batch);
+    }
     return count;
+}
+
+unsigned iface::read_fifos()
+{
+    return !fifos_ ? 0 : fifos_->read([this](uint8_t id, void *data, size_t length) {
+        id &= static_cast<uint8_t>(am_id_mask);
+        if (UCS_UNLIKELY(am_alignment_ != 0)) {
+            deliver_aligned(id, data, length);
+        } else {
+            deliver(id, data, length, 0);
+        }
+    });
+}
+
+// In a receive buffer, which is aligned as the user wants it.
+void iface::deliver_aligned(uint8_t id, void *data, size_t length)
+{
+    auto *r = static_cast<receive_op *>(receives_.get());
+    if (!r) {
+        deliver(id, data, length, 0); // rather than not at all
+        return;
+    }
+    copy_bytes(r->payload, data, length);
+    if (deliver(id, r->payload, length, UCT_CB_PARAM_FLAG_DESC) != UCS_INPROGRESS) {
+        receives_.put(r);
+    }
 }
 
 UCS_ALWAYS_INLINE void iface::handle(const fi_cq_data_entry &entry)
@@ -71,12 +98,15 @@ UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &
         receives_.put(r); // nobody wants it any more
         return;
     }
-    if (UCS_UNLIKELY((entry.data & ~am_id_mask) != 0)) {
+    if (UCS_UNLIKELY((entry.data & (am_batch | am_ping)) != 0)) {
         on_special(r, entry);
         return;
     }
     ucs_status_t status = deliver(static_cast<uint8_t>(entry.data & am_id_mask), r->payload,
                                   entry.len, UCT_CB_PARAM_FLAG_DESC);
+    if (fifos_) {
+        fifos_->passed(fifo_mark::of(entry.data));
+    }
     if (UCS_UNLIKELY(status == UCS_INPROGRESS)) {
         if (lent_) {
             return;

@@ -38,9 +38,9 @@ int open_through(const bell_address &address, uint32_t fd, int flags)
     return opened;
 }
 
-std::atomic<uint32_t> *map_word(int fd)
+std::atomic<uint32_t> *map_word(int fd, size_t size)
 {
-    void *page = mmap(nullptr, ucs::page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) {
         throw ucs::error(UCS_ERR_NO_MEMORY, "cannot map a doorbell: %s", strerror(errno));
     }
@@ -57,7 +57,7 @@ void write_byte(int fd)
 
 } // namespace
 
-doorbell::doorbell()
+doorbell::doorbell(size_t room) : size_(ucs::page_size() + room)
 {
     static_assert(std::atomic<uint32_t>::is_always_lock_free);
     barrier_registered();
@@ -68,19 +68,19 @@ doorbell::doorbell()
     read_fd_ = pipe_fds[0];
     write_fd_ = pipe_fds[1];
     page_fd_ = memfd_create("ucxlike-doorbell", MFD_CLOEXEC);
-    if (page_fd_ < 0 || ftruncate(page_fd_, static_cast<off_t>(ucs::page_size())) != 0) {
+    if (page_fd_ < 0 || ftruncate(page_fd_, static_cast<off_t>(size_)) != 0) {
         int error = errno;
         close(read_fd_);
         close(write_fd_);
         close(page_fd_);
         throw ucs::error(UCS_ERR_NO_MEMORY, "memfd: %s", strerror(error));
     }
-    word_ = map_word(page_fd_);
+    word_ = map_word(page_fd_, size_);
 }
 
 doorbell::~doorbell()
 {
-    munmap(word_, ucs::page_size());
+    munmap(word_, size_);
     close(page_fd_);
     close(read_fd_);
     close(write_fd_);
@@ -114,11 +114,26 @@ void doorbell::ring_self()
     write_byte(write_fd_);
 }
 
+void *doorbell::room() const
+{
+    return reinterpret_cast<char *>(word_) + ucs::page_size();
+}
+
+int open_room(const bell_address &address)
+{
+    return open_through(address, address.page_fd, O_RDWR);
+}
+
+off_t room_offset()
+{
+    return static_cast<off_t>(ucs::page_size());
+}
+
 remote_bell::remote_bell(const bell_address &address)
 {
     int page_fd = open_through(address, address.page_fd, O_RDWR);
     try {
-        word = map_word(page_fd);
+        word = map_word(page_fd, ucs::page_size());
         pipe_fd_ = open_through(address, address.pipe_fd, O_RDWR | O_NONBLOCK);
     } catch (...) {
         close(page_fd);

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <sys/types.h>
 
@@ -31,7 +32,8 @@ struct bell_address {
 
 class doorbell {
   public:
-    doorbell(); // throws ucs::error
+    // room: bytes behind the page, all zeros, that peers can map, too. Throws ucs::error.
+    explicit doorbell(size_t room = 0);
     doorbell(const doorbell &) = delete;
     doorbell &operator=(const doorbell &) = delete;
     ~doorbell();
@@ -43,13 +45,19 @@ class doorbell {
     void arm();
     void disarm();
     void ring_self(); // from any thread
+    void *room() const;
 
   private:
+    size_t size_;
     int page_fd_ = -1;
     int read_fd_ = -1;
     int write_fd_ = -1;
     std::atomic<uint32_t> *word_ = nullptr;
 };
+
+// A peer's room. The caller closes the descriptor. Throws ucs::error.
+int open_room(const bell_address &address);
+off_t room_offset();
 
 class remote_bell {
   public:

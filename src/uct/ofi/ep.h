@@ -102,6 +102,7 @@ class ep final : public uct::ep {
     fi_addr_t address = FI_ADDR_UNSPEC;
     void set_bell(remote_bell *bell) { bell_ = bell; }
     void set_region(const char *head) { region_ = head; }
+    void set_fifo(send_fifo *fifo) { fifo_ = fifo; }
     // The peer is an interface of this process, over shared memory.
     void set_in_process() { in_process_ = true; }
 
@@ -160,6 +161,22 @@ class ep final : public uct::ep {
             __builtin_prefetch(region_ + shm_lock::queue_head, 1);
         }
     }
+    // The data of a message through the core.
+    uint64_t with_mark(uint64_t data) const { return fifo_ ? data | fifo_->mark() : data; }
+    void posted_message()
+    {
+        if (fifo_) {
+            fifo_->posted_message();
+        }
+        ring();
+    }
+    void posted_other()
+    {
+        if (fifo_) {
+            fifo_->posted_other();
+        }
+        ring();
+    }
     // After each post: the peer may sleep.
     UCS_ALWAYS_INLINE void ring()
     {
@@ -179,6 +196,7 @@ class ep final : public uct::ep {
 
     remote_bell *bell_ = nullptr;  // on-node
     const char *region_ = nullptr; // on-node, the head of what the peer receives in
+    send_fifo *fifo_ = nullptr;    // on-node, for small messages
     ucs::list<op, &op::link> in_flight_;
     ucs::list<op, &op::link> held_ops_; // packed, and refused by the core for now
     buffer_op *batch_ = nullptr;        // small messages that wait for more

@@ -8,6 +8,7 @@
 #include "uct/iface.h"
 #include "uct/ofi/cq_signal.h"
 #include "uct/ofi/fid.h"
+#include "uct/ofi/fifo.h"
 #include "uct/ofi/keepalive.h"
 #include "uct/ofi/md.h"
 #include "uct/ofi/op.h"
@@ -23,6 +24,7 @@ namespace uct::ofi {
 constexpr uint64_t am_id_mask = UCT_AM_ID_MAX - 1;
 constexpr uint64_t am_batch = UCT_AM_ID_MAX;    // it is a batch (batch.h)
 constexpr uint64_t am_ping = 2 * UCT_AM_ID_MAX; // it is for nobody: did it arrive?
+static_assert(am_ping < 1ull << fifo_mark_shift);
 
 // Masks of UCS_BIT(UCT_ATOMIC_OP_*) that the core carries out.
 struct atomic_ops {
@@ -143,6 +145,8 @@ class iface : public uct::iface {
     void fill_attr(uct_iface_attr_t *attr) const;
     void set_figures(uct_iface_attr_t *attr, bool loopback) const;
     bool has_outstanding() const { return outstanding_ > 0; }
+    // Handles the messages in the queues.
+    unsigned read_fifos();
     // Looks after idle peers, when that is due. Every poll function calls it once.
     UCS_ALWAYS_INLINE unsigned progress_keepalive()
     {
@@ -170,10 +174,11 @@ class iface : public uct::iface {
     fid_ptr<fid_cq> tx_cq_;
     fid_ep *rx_ = nullptr;
     bool closing_ = false;
-    std::unique_ptr<peer_srx> lent_;   // the core asks it for buffers, none are posted
-    ucs::list<op, &op::link> batches_; // of all endpoints, not sent yet
-    ucs::async_watch event_watch_;     // reset before the descriptor goes
-    int epoll_fd_ = -1;                // of wait_on()
+    std::unique_ptr<peer_srx> lent_;       // the core asks it for buffers, none are posted
+    std::unique_ptr<receive_fifos> fifos_; // on-node, of small messages
+    ucs::list<op, &op::link> batches_;     // of all endpoints, not sent yet
+    ucs::async_watch event_watch_;         // reset before the descriptor goes
+    int epoll_fd_ = -1;                    // of wait_on()
 
   private:
     friend class ep;
@@ -196,6 +201,7 @@ class iface : public uct::iface {
     UCS_NOINLINE void on_special(receive_op *r, const fi_cq_data_entry &entry);
     UCS_NOINLINE unsigned keep_alive();
     void deliver_batch(receive_op *r, size_t length);
+    UCS_NOINLINE void deliver_aligned(uint8_t id, void *data, size_t length);
     void repost(receive_op *r);
     UCS_NOINLINE void repost_used();
     void repost_failed(receive_op *r);

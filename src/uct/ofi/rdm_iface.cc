@@ -72,6 +72,7 @@ void peer::rest()
     }
     bell.reset();
     lock.reset();
+    fifo.reset();
     refused_since = 0;
 }
 
@@ -81,13 +82,14 @@ rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
       timeout_ns_(static_cast<uint64_t>(
           (config.v.connect_timeout < max_timeout ? config.v.connect_timeout : default_timeout) *
           1e9)),
-      on_node_(md.on_node())
+      on_node_(md.on_node()), fifo_wanted_(config.v.fifo)
 {
     poll_ = poll<rdm_iface>;
     slow_ = !on_node_;
     if (on_node_) {
         shm_file::reap_stale();
-        bell_ = std::make_unique<doorbell>();
+        bell_ = std::make_unique<doorbell>(sizeof(fifo_pages));
+        fifos_ = std::make_unique<receive_fifos>(bell_->room());
     }
     open_endpoint(receives_wanted(config));
     if (limit.tagged && (params.field_mask & UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB)) {
@@ -293,6 +295,7 @@ void rdm_iface::connect(ep &from, const peer_address &to)
     from.address = remote.address;
     from.remote = &remote;
     from.set_bell(remote.bell.get());
+    from.set_fifo(remote.fifo.get());
     from.set_region(remote.lock ? remote.lock->head() : nullptr);
     if (on_node_ && static_cast<pid_t>(about.bell.pid) == getpid()) {
         from.set_in_process();
@@ -378,6 +381,9 @@ void rdm_iface::look_after(peer &p)
         p.lock = std::make_unique<shm_lock>(p.name);
         watch(p);
         p.bell = std::make_unique<remote_bell>(p.about.bell);
+        if (fifo_wanted_) {
+            p.fifo = std::make_unique<send_fifo>(p.about.bell, id_);
+        }
     }
     local_interfaces &all = local_interfaces::get();
     std::lock_guard guard(all.mutex);
@@ -443,6 +449,7 @@ void rdm_iface::put_to_rest(peer &p)
 void rdm_iface::bury(peer &p)
 {
     shm_file::remove(p.name.c_str());
+    fifos_->owner_died(p.id);
     p.rest();
     p.failed = true;
     p.buried = ++buried_;
@@ -534,7 +541,7 @@ void rdm_iface::on_tagged(op *o, ucs_status_t status)
 
 unsigned rdm_iface::progress()
 {
-    unsigned count = poll_cq();
+    unsigned count = fifos_ ? poll_on_node() : poll_cq();
     cq_signal_.polled();
     if (UCS_UNLIKELY(tags_ != nullptr)) {
         tags_->progress();
@@ -548,10 +555,28 @@ unsigned rdm_iface::progress()
     return count;
 }
 
+// To ask the core takes ten times as long as to look into the queues: while messages come through
+// those, that is done every fourth time.
+UCS_ALWAYS_INLINE unsigned rdm_iface::poll_on_node()
+{
+    unsigned count = read_fifos();
+    if (count > 0) {
+        core_is_quiet_ = true;
+    }
+    if (core_is_quiet_ && ++polls_ % 4 != 0 && !has_outstanding() && !has_unseen()) {
+        return count;
+    }
+    unsigned from_core = poll_cq();
+    if (from_core > 0) {
+        core_is_quiet_ = false;
+    }
+    return count + from_core;
+}
+
 // What a dead peer sent before is delivered first; then each endpoint to it fails once.
 UCS_NOINLINE unsigned rdm_iface::bury_dead()
 {
-    if (poll_cq() > 0) {
+    if (read_fifos() + poll_cq() > 0) {
         return 1; // come back when the queue is empty
     }
     someone_died_.store(false, std::memory_order_relaxed);
@@ -561,6 +586,7 @@ UCS_NOINLINE unsigned rdm_iface::bury_dead()
             p->failed = true;
             if (on_node_) {
                 shm_file::remove(p->name.c_str());
+                fifos_->owner_died(p->id);
             }
             victims.splice_back(p->eps);
         }
@@ -662,7 +688,8 @@ ucs_status_t rdm_iface::arm_bell()
     bell_->arm();
     // Nothing is read, but the core looks for messages.
     ssize_t ret = fi_cq_read(cq_.get(), nullptr, 0);
-    if (ret != -FI_EAGAIN || someone_died_.load(std::memory_order_acquire)) {
+    if (ret != -FI_EAGAIN || fifos_->has_messages() ||
+        someone_died_.load(std::memory_order_acquire)) {
         bell_->disarm();
         return UCS_ERR_BUSY;
     }

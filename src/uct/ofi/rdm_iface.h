@@ -38,6 +38,7 @@ struct peer {
     rdm_address about;
     std::unique_ptr<remote_bell> bell; // on-node
     std::unique_ptr<shm_lock> lock;    // on-node, of the peer's region
+    std::unique_ptr<send_fifo> fifo;   // on-node
     ucs::list<ep, &ep::sibling> eps;
     int pid_fd = -1;
     uint64_t refused_since = 0; // off-node, while there is no connection; 0: not refused
@@ -101,6 +102,7 @@ class rdm_iface final : public iface {
     void watch(peer &p);
     void tell_local_peers();
     unsigned bury_dead();
+    unsigned poll_on_node();
     void declare_dead(peer &p, ucs_status_t cause);
     sockaddr_storage own_sockaddr() const;
     void on_error(op *o, ucs_status_t status) override;
@@ -112,12 +114,15 @@ class rdm_iface final : public iface {
     uint64_t id_;
     uint64_t timeout_ns_;
     bool on_node_;
+    bool fifo_wanted_; // on-node
     std::string name_;
     std::unique_ptr<doorbell> bell_; // on-node
     std::unique_ptr<shm_lock> lock_; // on-node, of our own region
     std::map<uint64_t, std::unique_ptr<peer>> peers_;
     std::map<uint64_t, std::unique_ptr<peer>> resting_; // see forget()
     uint64_t buried_ = 0;
+    unsigned polls_ = 0;         // see poll_on_node()
+    bool core_is_quiet_ = false; // what came last came through a queue
     std::atomic<bool> someone_died_ = false;
 };
 

@@ -29,7 +29,7 @@ ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote,
         if (UCS_UNLIKELY(ret != 0)) {
             return post_failed(ret);
         }
-        ring();
+        posted_other();
         return UCS_OK;
     }
     buffer_op *b = owner().get_buffer();
@@ -81,7 +81,7 @@ ucs_status_t ep::write_buffer(buffer_op *b, size_t length, uint64_t remote, uct_
         return post_failed(ret, b);
     }
     posted(b, op::kind::put, nullptr);
-    ring();
+    posted_other();
     return UCS_OK;
 }
 
@@ -129,7 +129,7 @@ ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
         return post_failed(ret, o);
     }
     posted(o, op::kind::put, completion);
-    ring();
+    posted_other();
     return UCS_INPROGRESS;
 }
 
@@ -161,7 +161,7 @@ ucs_status_t ep::get_short(void *buffer, unsigned length, uint64_t remote, uct_r
         return post_failed(ret, o);
     }
     posted(o, op::kind::get, nullptr);
-    ring();
+    posted_other();
     return UCS_OK;
 }
 
@@ -194,7 +194,7 @@ ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t lengt
         return post_failed(ret, b);
     }
     posted(b, op::kind::get_bcopy, completion);
-    ring();
+    posted_other();
     return UCS_INPROGRESS;
 }
 
@@ -234,7 +234,7 @@ ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
         return post_failed(ret, o);
     }
     posted(o, op::kind::get, completion);
-    ring();
+    posted_other();
     return UCS_INPROGRESS;
 }
 
