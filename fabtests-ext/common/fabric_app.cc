@@ -389,6 +389,15 @@ void fabric_side::expect_event(uint32_t type)
     REQUIRE(entry.fid == &ep->fid);
 }
 
+fid_t fabric_side::expect_error(int code, std::string *bytes)
+{
+    fi_eq_cm_entry entry = {};
+    fi_eq_err_entry error = {};
+    REQUIRE_EQ(event(&entry, bytes, &error), 0);
+    REQUIRE_EQ(error.err, code);
+    return error.fid;
+}
+
 bool fabric_side::no_event(int milliseconds)
 {
     char buffer[4096];

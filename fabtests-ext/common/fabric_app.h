@@ -154,6 +154,8 @@ class fabric_side {
     uint32_t event(fi_eq_cm_entry *entry, std::string *bytes, fi_eq_err_entry *error,
                    int milliseconds = patience_ms);
     void expect_event(uint32_t type);
+    // The next one is an error entry with this code; returns what it is about. `bytes` as above.
+    fid_t expect_error(int code, std::string *bytes = nullptr);
     bool no_event(int milliseconds);
     // Gives the peer access to memory; ends with the object.
     remote expose(void *buffer, size_t length, uint64_t access, uint64_t requested_key = 1);

@@ -78,12 +78,8 @@ TEST_P(prov_cm_test, carries_data_of_connect_accept_and_reject)
         for (size_t n : sizes) {
             s.open_active(s.info);
             REQUIRE_EQ(fi_connect(s.ep, &name, pattern(n, 1).data(), n), 0);
-            fi_eq_cm_entry entry = {};
-            fi_eq_err_entry error = {};
             std::string bytes;
-            REQUIRE_EQ(s.event(&entry, &bytes, &error), 0);
-            REQUIRE_EQ(error.err, FI_ECONNREFUSED);
-            REQUIRE(error.fid == &s.ep->fid);
+            REQUIRE(s.expect_error(FI_ECONNREFUSED, &bytes) == &s.ep->fid);
             REQUIRE_EQ(bytes.size(), n);
             REQUIRE(n == 0 || memcmp(bytes.data(), pattern(n, 2).data(), n) == 0);
             REQUIRE(s.no_event(20));
@@ -92,6 +88,7 @@ TEST_P(prov_cm_test, carries_data_of_connect_accept_and_reject)
             s.open_active(s.info);
             REQUIRE_EQ(fi_connect(s.ep, &name, pattern(n, 1).data(), n), 0);
             REQUIRE(fi_connect(s.ep, &name, nullptr, 0) != 0); // once in its lifetime
+            fi_eq_cm_entry entry = {};
             REQUIRE_EQ(s.event(&entry, &bytes, nullptr), static_cast<uint32_t>(FI_CONNECTED));
             REQUIRE(entry.fid == &s.ep->fid);
             REQUIRE_EQ(bytes.size(), n);
@@ -121,10 +118,7 @@ TEST_P(prov_cm_test, refuses_where_nobody_listens)
         name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         s.open_active(s.info);
         REQUIRE_EQ(fi_connect(s.ep, &name, nullptr, 0), 0);
-        fi_eq_cm_entry entry = {};
-        fi_eq_err_entry error = {};
-        REQUIRE_EQ(s.event(&entry, nullptr, &error), 0);
-        REQUIRE_EQ(error.err, FI_ECONNREFUSED);
+        s.expect_error(FI_ECONNREFUSED);
         REQUIRE(s.no_event(50));
     };
     run([](partner &) {}, client);
@@ -387,10 +381,7 @@ TEST_P(prov_cm_test, an_answer_that_does_not_fit_refuses)
             REQUIRE_EQ(fi_close(&s.pep->fid), 0);
             s.pep = nullptr;
             REQUIRE_EQ(fi_accept(s.ep, answer.data(), answer.size()), 0);
-            fi_eq_err_entry error = {};
-            fi_eq_cm_entry entry = {};
-            REQUIRE_EQ(s.event(&entry, nullptr, &error), 0);
-            REQUIRE_EQ(error.err, FI_ECONNABORTED);
+            s.expect_error(FI_ECONNABORTED);
             s.close_active();
         },
         [&](partner &p) {
@@ -401,10 +392,7 @@ TEST_P(prov_cm_test, an_answer_that_does_not_fit_refuses)
             s.open_active(s.info);
             REQUIRE_EQ(fi_connect(s.ep, &name, answer.data(), answer.size()), -FI_E2BIG);
             REQUIRE_EQ(fi_connect(s.ep, &name, nullptr, 0), 0);
-            fi_eq_err_entry error = {};
-            fi_eq_cm_entry entry = {};
-            REQUIRE_EQ(s.event(&entry, nullptr, &error), 0);
-            REQUIRE_EQ(error.err, FI_ECONNREFUSED);
+            s.expect_error(FI_ECONNREFUSED);
             s.close_active();
         });
 }
@@ -458,11 +446,8 @@ TEST_P(prov_cm_test, refuses_requests_over_the_backlog)
                 return eps.back();
             };
             auto refused = [&](fid_ep *which) {
-                fi_eq_cm_entry entry = {};
-                fi_eq_err_entry error = {};
-                REQUIRE_EQ(s.event(&entry, nullptr, &error), 0);
-                REQUIRE_EQ(error.err, FI_ECONNREFUSED);
-                REQUIRE(!which || error.fid == &which->fid);
+                fid_t about = s.expect_error(FI_ECONNREFUSED);
+                REQUIRE(!which || about == &which->fid);
             };
             auto progress_until_told = [&] {
                 while (!p.told())
@@ -613,11 +598,7 @@ TEST_P(prov_cm_test, thousand_accepted_and_rejected_leave_no_descriptor)
         thousand_times(s, [&] {
             s.open_active(s.info);
             REQUIRE_EQ(fi_connect(s.ep, &name, nullptr, 0), 0);
-            fi_eq_cm_entry entry = {};
-            fi_eq_err_entry error = {};
-            std::string bytes;
-            REQUIRE_EQ(s.event(&entry, &bytes, &error), 0);
-            REQUIRE_EQ(error.err, FI_ECONNREFUSED);
+            s.expect_error(FI_ECONNREFUSED);
             s.close_active();
         });
     };
