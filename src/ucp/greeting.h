@@ -39,7 +39,7 @@ void hear_answer(ucp_ep_h ep) noexcept;
 std::span<const uint8_t> greeting_of(ucp_conn_request_h request) noexcept;
 
 // The listener forgets the request: it may be destroyed before the request is accepted. From then
-// on the request cannot be rejected.
+// on ucp_listener_reject() does not take the request; accepting it without success refuses it.
 void keep_request(ucp_conn_request_h request) noexcept;
 
 } // namespace ucp
