@@ -713,7 +713,8 @@ void cm_conn::detach()
 
 ucs_status_t cm_conn::query(uct_ep_attr_t *attr) const
 {
-    if (!endpoint_ || !up_) {
+    // Over verbs a message of the peer may be seen before the event that the connection is up.
+    if (!endpoint_ || (!up_ && state_ != state::open)) {
         return UCS_ERR_NOT_CONNECTED;
     }
     if (attr->field_mask & UCT_EP_ATTR_FIELD_TX_TOKEN) {
