@@ -1,76 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// See shm_lock.h. What is written here about the region is the layout of libfabric 1.17 to 2.2,
-// told apart by the version in its first byte.
 #include "uct/ofi/shm_lock.h"
 
 #include "ucs/log.h"
 #include "ucs/sys.h"
+#include "uct/ofi/shm_patience.h"
 
-#include <cstdint>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 #include <vector>
 
 namespace uct::ofi {
 
-namespace {
-
-// A living process holds the lock for microseconds; one that was descheduled while holding it, for
-// tens of milliseconds. There is no event to wait for: the holder is dead. On a busy machine the
-// samples themselves come late, so that neither their number nor the time says enough alone.
-constexpr uint64_t patience_ns = 300'000'000;
-constexpr int samples = 20;
-constexpr timespec sample_interval = {.tv_sec = 0, .tv_nsec = 1000000};
-
-// Offset of the lock, 0 for a version not known. The heads differ by what lies before base_addr:
-//   4, 5:  version 1, reserved 1, flags 2, pid 4, cma 2, (pad 2), max_sar 4, base_addr 8, lock 4
-//   6:     the same, and behind max_sar: xpmem capability 1, (pad 7), two segments of 16
-//   7, 8:  the same, and behind max_sar: two segments of 16
-size_t lock_offset(uint8_t version)
+shm_lock::shm_lock(const std::string &name) : region_(name, ucs::page_size())
 {
-    switch (version) {
-    case 4:
-    case 5:
-        return 24;
-    case 6:
-        return 64;
-    case 7:
-    case 8:
-        return 56;
-    default:
-        return 0;
-    }
-}
-
-} // namespace
-
-shm_lock::shm_lock(const std::string &name)
-{
-    int fd = open(("/dev/shm/" + std::string(name.c_str())).c_str(), O_RDWR | O_CLOEXEC);
-    if (fd < 0) {
-        return;
-    }
-    struct stat st;
-    if (fstat(fd, &st) == 0 && static_cast<size_t>(st.st_size) >= ucs::page_size()) {
-        void *head = mmap(nullptr, ucs::page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        head_ = head == MAP_FAILED ? nullptr : head;
-    }
-    close(fd);
-    size_t offset = head_ ? lock_offset(*static_cast<uint8_t *>(head_)) : 0;
-    if (offset) {
-        lock_ = reinterpret_cast<pthread_spinlock_t *>(static_cast<char *>(head_) + offset);
+    const shm_layout *layout = region_.layout();
+    if (layout && layout->lock) {
+        lock_ = reinterpret_cast<pthread_spinlock_t *>(region_.head() + layout->lock);
     } else {
         ucs_debug("shm region %s has no lock that could be repaired", name.c_str());
-    }
-}
-
-shm_lock::~shm_lock()
-{
-    if (head_) {
-        munmap(head_, ucs::page_size());
     }
 }
 
@@ -98,13 +43,12 @@ void shm_lock::take_away()
 void shm_lock::repair(std::initializer_list<shm_lock *> locks)
 {
     std::vector<shm_lock *> held(locks);
-    uint64_t limit = ucs::monotonic_ns() + patience_ns;
-    for (int i = 0; i < samples || ucs::monotonic_ns() < limit; ++i) {
+    bool forever = outlasts_the_living([&] {
         std::erase_if(held, [](const shm_lock *l) { return l->free(); });
-        if (held.empty()) {
-            return;
-        }
-        nanosleep(&sample_interval, nullptr);
+        return !held.empty();
+    });
+    if (!forever) {
+        return;
     }
     for (shm_lock *l : held) {
         l->take_away();

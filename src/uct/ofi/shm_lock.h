@@ -5,6 +5,8 @@
 // the dead peer's.
 #pragma once
 
+#include "uct/ofi/shm_region.h"
+
 #include <cstddef>
 #include <initializer_list>
 #include <pthread.h>
@@ -22,20 +24,19 @@ class shm_lock {
     explicit shm_lock(const std::string &name);
     shm_lock(const shm_lock &) = delete;
     shm_lock &operator=(const shm_lock &) = delete;
-    ~shm_lock();
 
     // After a death: returns at once when the locks are free. One that stays held for much longer
     // than any living holder needs is taken away from its holder. Any thread, but one at a time.
     static void repair(std::initializer_list<shm_lock *> locks);
     void repair() { repair({this}); }
     // The head of the region, as it is mapped here; nullptr: it is not.
-    const char *head() const { return static_cast<const char *>(head_); }
+    const char *head() const { return region_.head(); }
 
   private:
     bool free() const;
     void take_away();
 
-    void *head_ = nullptr;
+    shm_region region_;
     pthread_spinlock_t *lock_ = nullptr;
 };
 
