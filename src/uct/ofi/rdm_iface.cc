@@ -4,6 +4,7 @@
 
 #include "uct/ofi/error.h"
 #include "uct/ofi/shm_file.h"
+#include "uct/ofi/shm_queue.h"
 #include "uct/ops.h"
 
 #include <algorithm>
@@ -412,6 +413,7 @@ void rdm_iface::watch(peer &p)
         [](void *arg, uint32_t) {
             auto *dead = static_cast<peer *>(arg);
             shm_lock::repair({dead->home->lock_.get(), dead->lock.get()});
+            repair_shm_queues(dead->home->name_);
             dead->dead.store(true, std::memory_order_relaxed);
             dead->home->someone_died_.store(true, std::memory_order_release);
             dead->home->bell_->ring_self();

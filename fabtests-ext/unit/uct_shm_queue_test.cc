@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a killed process has reserved in a queue of the shm core and not committed is skipped, and
+// what stands behind it arrives.
+#include "fabtests-ext/conformance/uct_peer_process.h"
+#include "uct/ofi/address.h"
+#include "uct/ofi/shm_queue.h"
+#include "uct/ofi/shm_region.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+namespace {
+
+using uct_conformance::entity;
+using uct_conformance::peer_process;
+
+std::string region_of(const entity::address &a)
+{
+    return a.iface.data() + sizeof(uct::ofi::rdm_address);
+}
+
+// As a writer does first. False: there is no such queue here.
+bool reserve_entry(const std::string &name)
+{
+    uct::ofi::shm_region region(name);
+    const uct::ofi::shm_layout *layout = region.layout();
+    if (!layout || layout->queues[0].entry_size == 0) {
+        return false;
+    }
+    uint64_t offset = 0;
+    memcpy(&offset, region.head() + layout->queues[0].offset_at, sizeof(offset));
+    auto *write_pos = reinterpret_cast<int64_t *>(region.head() + offset);
+    __atomic_fetch_add(write_pos, 1, __ATOMIC_ACQ_REL);
+    return true;
+}
+
+constexpr size_t length = 300; // more than goes beside the core
+constexpr char no_queue[] = "the queues of this libfabric's shm are under its lock";
+
+size_t pack(void *to, void *)
+{
+    memset(to, 'x', length);
+    return length;
+}
+
+class shm_queue : public ::testing::Test {
+  protected:
+    void send()
+    {
+        for (;;) {
+            ssize_t sent = uct_ep_am_bcopy(ep, 1, pack, nullptr, 0);
+            if (sent != UCS_ERR_NO_RESOURCE) {
+                ASSERT_EQ(sent, static_cast<ssize_t>(length));
+                return;
+            }
+            progress();
+        }
+    }
+    void progress()
+    {
+        uct_worker_progress(sender.worker);
+        uct_worker_progress(receiver.worker);
+    }
+    bool arrive(size_t count)
+    {
+        auto end = std::chrono::steady_clock::now() + uct_conformance::patience;
+        while (receiver.received.size() < count && std::chrono::steady_clock::now() < end) {
+            progress();
+        }
+        return receiver.received.size() == count;
+    }
+
+    entity sender{"shm", {}};
+    entity receiver{"shm", {}};
+    uct_ep_h ep = sender.connect(receiver);
+};
+
+TEST_F(shm_queue, what_is_behind_an_uncommitted_entry_arrives_when_that_is_skipped)
+{
+    send();
+    ASSERT_TRUE(arrive(1));
+    std::string region = region_of(receiver.where());
+    if (!reserve_entry(region)) {
+        GTEST_SKIP() << no_queue;
+    }
+    for (int i = 0; i < 3; ++i) {
+        send();
+    }
+    for (int i = 0; i < 1000; ++i) {
+        progress();
+    }
+    EXPECT_EQ(receiver.received.size(), 1u);
+    uct::ofi::repair_shm_queues(region);
+    EXPECT_TRUE(arrive(4));
+}
+
+TEST_F(shm_queue, is_as_before_when_nothing_is_left_behind)
+{
+    for (size_t i = 0; i < 2000; ++i) { // goes round
+        send();
+        uct::ofi::repair_shm_queues(region_of(receiver.where()));
+        ASSERT_TRUE(arrive(i + 1));
+    }
+}
+
+TEST(shm_queue_without_a_region, does_nothing)
+{
+    uct::ofi::repair_shm_queues("ucxlike-test-no-such-region");
+}
+
+TEST(shm_peer, that_is_killed_between_reserving_and_committing_stops_nobody)
+{
+    peer_process victim(
+        "shm", [](entity &, const entity::address &us) { return reserve_entry(region_of(us)); });
+    entity::address there = victim.where();
+    entity sender("shm", {});
+    entity receiver("shm", {});
+    victim.tell(receiver);
+    receiver.connect(there);
+    if (!victim.report()) {
+        GTEST_SKIP() << no_queue;
+    }
+    uct_ep_h ep = sender.connect(receiver);
+    auto end = std::chrono::steady_clock::now() + uct_conformance::patience;
+    auto progress = [&] {
+        uct_worker_progress(sender.worker);
+        uct_worker_progress(receiver.worker);
+        return std::chrono::steady_clock::now() < end;
+    };
+    victim.end();
+    ssize_t sent = UCS_ERR_NO_RESOURCE;
+    do {
+        sent = uct_ep_am_bcopy(ep, 1, pack, nullptr, 0);
+    } while (sent == UCS_ERR_NO_RESOURCE && progress());
+    ASSERT_EQ(sent, static_cast<ssize_t>(length));
+    while ((receiver.received.empty() || receiver.errors.empty()) && progress()) {
+    }
+    EXPECT_EQ(receiver.received.size(), 1u);
+    EXPECT_EQ(receiver.errors.size(), 1u);
+}
+
+} // namespace
