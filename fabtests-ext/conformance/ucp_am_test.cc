@@ -232,6 +232,36 @@ TEST_P(ucp_am, b061_rndv_flag_forces_rendezvous_at_any_length)
     EXPECT_EQ(UCS_OK, finish(s));
 }
 
+// Over shared memory a rendezvous of the receiver's own reading pays sooner than one by the kernel.
+TEST_P(ucp_am, rendezvous_begins_sooner_for_memory_that_the_peer_can_map)
+{
+    set();
+    receive_inside = true;
+    constexpr size_t between = 8000, above = 50000;
+    region mapped(a(), ab, nullptr, above);
+    std::vector<char> plain = pattern(above);
+    memcpy(mapped.data, plain.data(), above);
+    auto is_rendezvous = [&](const char *from, size_t n) {
+        ucp_request_param_t p = {};
+        void *s = ucp_am_send_nbx(ab, 1, nullptr, 0, from, n, &p);
+        EXPECT_TRUE(arrived());
+        message m = got.front();
+        got.clear();
+        bool rendezvous = m.attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
+        if (rendezvous) {
+            EXPECT_EQ(UCS_OK, finish(landing_req));
+        }
+        EXPECT_EQ(UCS_OK, finish(s));
+        EXPECT_EQ(0, memcmp(from, (rendezvous ? landing : m.data).data(), n)) << n;
+        return rendezvous;
+    };
+    EXPECT_TRUE(is_rendezvous(plain.data(), above));
+    EXPECT_TRUE(is_rendezvous(mapped.data, above));
+    bool over_shm = opts.tls.starts_with("shm");
+    EXPECT_EQ(over_shm,
+              is_rendezvous(mapped.data, between) && !is_rendezvous(plain.data(), between));
+}
+
 TEST_P(ucp_am, b063_b067_deferred_receive_and_wrong_descriptors)
 {
     set();

@@ -73,6 +73,7 @@ class entity {
         size_t am_align_offset = 0;
         const char *conn_timeout = nullptr;
         const char *rx_queue_len = nullptr;
+        const char *seg_size = nullptr;
         bool fifo = true;  // on-node: small messages may go beside the provider
         bool tags = false; // unexpected tagged messages are recorded
         uct_async_event_cb_t on_event = nullptr;
@@ -96,6 +97,9 @@ class entity {
         }
         if (!o.fifo && transport == "shm") {
             EXPECT_EQ(uct_config_modify(config, "FIFO", "n"), UCS_OK);
+        }
+        if (o.seg_size) {
+            EXPECT_EQ(uct_config_modify(config, "SEG_SIZE", o.seg_size), UCS_OK);
         }
         if (o.rx_queue_len) {
             EXPECT_EQ(uct_config_modify(config, "RX_QUEUE_LEN", o.rx_queue_len), UCS_OK);

@@ -19,14 +19,14 @@ class peer_process {
     // Runs once the peer is connected to us. What it returns is for report().
     using body = std::function<bool(entity &self, const entity::address &us)>;
 
-    peer_process(const std::string &transport, const body &run)
+    peer_process(const std::string &transport, const entity::options &o, const body &run)
     {
         EXPECT_EQ(pipe(up_), 0);
         EXPECT_EQ(pipe(down_), 0);
         pid_ = fork();
         if (pid_ == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL); // a test that crashes leaves nobody behind
-            live(transport, run);
+            live(transport, o, run);
             _exit(0);
         }
         close(up_[1]);
@@ -61,9 +61,9 @@ class peer_process {
     }
 
   private:
-    void live(const std::string &transport, const body &run)
+    void live(const std::string &transport, const entity::options &o, const body &run)
     {
-        entity self(transport, {});
+        entity self(transport, o);
         give(up_[1], self.where());
         entity::address us = take(down_[0]);
         self.connect(us);

@@ -128,7 +128,7 @@ TEST_P(uct_tag, 218_bcopy_goes_to_its_receive)
 
 TEST_P(uct_tag, 218_zcopy_goes_to_its_receive)
 {
-    for (size_t size : {size_t(1), size_t(5000), a().attr.cap.tag.eager.max_zcopy}) {
+    for (size_t size : {size_t(1), size_t(3000), a().attr.cap.tag.eager.max_zcopy}) {
         receive r(size);
         ASSERT_EQ(post_receive(r, 9), UCS_OK);
         std::string data = pattern(size, 3);

@@ -116,8 +116,10 @@ bool receive_and_lock(entity &self, const entity::address &)
 
 TEST(shm_peer, is_let_go_of_with_a_message_unfinished)
 {
-    peer_process peer("shm", receive_and_lock);
-    entity self("shm", {});
+    entity::options wide;
+    wide.seg_size = "8k";
+    peer_process peer("shm", wide, receive_and_lock);
+    entity self("shm", wide);
     entity::address there = peer.where();
     peer.tell(self);
     uct_ep_h ep = self.connect(there);

@@ -112,8 +112,9 @@ TEST(shm_queue_without_a_region, does_nothing)
 
 TEST(shm_peer, that_is_killed_between_reserving_and_committing_stops_nobody)
 {
-    peer_process victim(
-        "shm", [](entity &, const entity::address &us) { return reserve_entry(region_of(us)); });
+    peer_process victim("shm", {}, [](entity &, const entity::address &us) {
+        return reserve_entry(region_of(us));
+    });
     entity::address there = victim.where();
     entity sender("shm", {});
     entity receiver("shm", {});

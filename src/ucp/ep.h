@@ -43,6 +43,7 @@ struct ep_limits {
     size_t max_hdr = 0; // header of a zcopy
     size_t max_iov = 0;
     size_t rndv_thresh = SIZE_MAX;
+    size_t rndv_unmapped = SIZE_MAX; // of memory that no peer can map: as much or more
     size_t zcopy_thresh = SIZE_MAX;
     size_t put_message = 0; // up to here a put is a message, though the lane has puts
 };

@@ -126,12 +126,17 @@ void add_rails(ucp_ep *ep, const std::vector<candidate> &found, const candidate 
 
 constexpr size_t SHORT_HEADER = sizeof(uint64_t); // that uct_ep_am_short() carries
 
-// Messages from which a rendezvous pays. The core's shared memory copies up to 4 KiB, with our
-// header, through its own buffers; longer ones it has the receiver fetch, as a rendezvous does in
-// fewer steps.
+// Messages from which a rendezvous pays. Over shared memory that is what is longer than a fragment,
+// if the receiver can read it where it is; to have the kernel read it costs as much as copying some
+// fragments.
 size_t default_rndv_thresh(tl_class cls)
 {
     return cls == tl_class::shm ? 4064 : cls > tl_class::shm ? 8192 : 40960;
+}
+
+size_t default_rndv_unmapped(tl_class cls)
+{
+    return cls == tl_class::shm ? 16384 : default_rndv_thresh(cls);
 }
 
 void set_limits(ucp_ep *ep)
@@ -148,8 +153,9 @@ void set_limits(ucp_ep *ep)
     ep->limits.max_zcopy = zcopy ? attr.cap.am.max_zcopy : 0;
     ep->limits.max_hdr = zcopy ? attr.cap.am.max_hdr : 0;
     ep->limits.max_iov = zcopy ? attr.cap.am.max_iov : 0;
-    ep->limits.rndv_thresh =
-        config.rndv_thresh == SIZE_AUTO ? default_rndv_thresh(cls) : config.rndv_thresh;
+    bool by_default = config.rndv_thresh == SIZE_AUTO;
+    ep->limits.rndv_thresh = by_default ? default_rndv_thresh(cls) : config.rndv_thresh;
+    ep->limits.rndv_unmapped = by_default ? default_rndv_unmapped(cls) : config.rndv_thresh;
     ep->limits.zcopy_thresh = config.zcopy_thresh == SIZE_AUTO ? 16384 : config.zcopy_thresh;
     ep->limits.put_message =
         cls == tl_class::net ? std::min(PUT_MESSAGE, attr.cap.am.max_bcopy / 2) : 0;

@@ -184,18 +184,16 @@ bool is_mapped(ucp_worker *worker, uint64_t id, uint64_t address, uint64_t lengt
     return m.id == id && m.holds(address, length);
 }
 
-// ---- temporary registrations of requests
-
-namespace {
-
-// The mapping that we allocated the buffer in. Its registrations serve every operation on it, and
-// peers on this node may map it.
 ucp_mem *find_allocated(ucp_worker *worker, const void *buffer, size_t length) noexcept
 {
     auto address = reinterpret_cast<uintptr_t>(buffer);
     mapping m = worker->memory.allocated.find(address);
     return m.holds(address, length) ? m.mem : nullptr;
 }
+
+// ---- temporary registrations of requests
+
+namespace {
 
 ucs_status_t reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length, unsigned access,
                  uct_mem_h *memh_p) noexcept

@@ -56,6 +56,10 @@ namespace ucp {
 
 constexpr uint8_t NO_LANE = 0xff;
 
+// The mapping that we allocated the buffer in; nullptr: none. Its registrations serve every
+// operation on it, and peers on this node may map it.
+ucp_mem *find_allocated(ucp_worker *worker, const void *buffer, size_t length) noexcept;
+
 // A registration of the buffer for a zero-copy operation of this md: the user's memh if it covers
 // the md, else made for this request and undone by complete(). nullptr with UCS_OK: the md needs
 // none.

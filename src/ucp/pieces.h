@@ -62,6 +62,17 @@ inline ucs_status_t recv_request(ucp_worker *worker, req_kind kind, void *buffer
     return UCS_OK;
 }
 
+// Whether a rendezvous pays for a message.
+inline bool wants_rndv(const ucp_request *req) noexcept
+{
+    const ep_limits &limits = req->ep->limits;
+    size_t length = req->dt.length();
+    return length >= limits.rndv_thresh &&
+           (length >= limits.rndv_unmapped ||
+            (req->dt.is_contig() &&
+             find_allocated(req->worker, req->dt.contig_ptr(), length) != nullptr));
+}
+
 // Whether a message is sent out of the user's buffer, if its header fits.
 inline bool wants_zcopy(const ucp_request *req) noexcept
 {

@@ -153,7 +153,7 @@ ucs_status_t start_progress(ucp_request *req) noexcept
     size_t length = req->dt.length();
     uint16_t flags = req->send.am_flags;
     bool eager = flags & UCP_AM_SEND_FLAG_EAGER;
-    bool rndv = !eager && (flags & UCP_AM_SEND_FLAG_RNDV || length >= ep->limits.rndv_thresh);
+    bool rndv = !eager && (flags & UCP_AM_SEND_FLAG_RNDV || wants_rndv(req));
     if (rndv) {
         rndv_send_am(req);
         return req->progress(req);

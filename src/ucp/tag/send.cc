@@ -165,8 +165,7 @@ UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const void *buffer, size_t c
     bool single = length + head <= ep->limits.max_bcopy;
     // A generic type may pack less than it said, so only a rendezvous knows in advance which piece
     // is the last.
-    bool rndv = length >= ep->limits.rndv_thresh ||
-                (sync && !single && req->dt.type() == dt_iter::kind::generic);
+    bool rndv = wants_rndv(req) || (sync && !single && req->dt.type() == dt_iter::kind::generic);
     if (rndv) {
         rndv_send_tag(req);
     } else if (use_zcopy(ep, req) && start_zcopy(req, ep->am_lane().md_index, zcopy_progress)) {

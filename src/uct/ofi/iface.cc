@@ -24,6 +24,8 @@ namespace uct::ofi {
 namespace {
 
 constexpr size_t default_segment = 8192;
+// What is longer than shm injects it has the receiver fetch with a system call.
+constexpr size_t shm_segment = 4096;
 constexpr size_t least_short = 128;
 
 // Whether one process may copy to another's memory here. shm's writes are done when they return
@@ -73,7 +75,7 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
     const fi_info &info = *domain.info;
     limits l{};
     l.segment = config.v.seg_size == ucs::config::memunits_auto || config.v.seg_size == 0
-                    ? default_segment
+                    ? domain.on_node() ? shm_segment : default_segment
                     : std::max<size_t>(config.v.seg_size, 512);
     l.segment = std::min(l.segment, info.ep_attr->max_msg_size);
     l.inject = std::min(info.tx_attr->inject_size, l.segment);
