@@ -448,12 +448,20 @@ void rdm_iface::put_to_rest(peer &p)
     }
 }
 
+// The peer is dead: what it has left in shared memory goes.
+void rdm_iface::clear_away(peer &p)
+{
+    p.failed = true;
+    if (on_node_) {
+        shm_file::remove(p.name.c_str());
+        fifos_->owner_died(p.id);
+    }
+}
+
 void rdm_iface::bury(peer &p)
 {
-    shm_file::remove(p.name.c_str());
-    fifos_->owner_died(p.id);
+    clear_away(p);
     p.rest();
-    p.failed = true;
     p.buried = ++buried_;
     remove_dead();
 }
@@ -585,11 +593,7 @@ UCS_NOINLINE unsigned rdm_iface::bury_dead()
     ucs::list<ep, &ep::sibling> victims;
     for (auto &[id, p] : peers_) {
         if (p->dead.load(std::memory_order_acquire) && !p->failed) {
-            p->failed = true;
-            if (on_node_) {
-                shm_file::remove(p->name.c_str());
-                fifos_->owner_died(p->id);
-            }
+            clear_away(*p);
             victims.splice_back(p->eps);
         }
     }

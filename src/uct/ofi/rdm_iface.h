@@ -95,6 +95,7 @@ class rdm_iface final : public iface {
     peer &wake(peer &p);
     void look_after(peer &p);
     void put_to_rest(peer &p);
+    void clear_away(peer &p);
     void bury(peer &p);
     void bury_resting();
     void bury_closed();
