@@ -3,11 +3,13 @@
 // order it is handled, and what becomes of a queue whose owner has gone.
 #include "uct/ofi/fifo.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <gtest/gtest.h>
 #include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace {
