@@ -2,14 +2,19 @@
 // What a killed process has reserved in a queue of the shm core and not committed is skipped, and
 // what stands behind it arrives.
 #include "fabtests-ext/conformance/uct_peer_process.h"
+#include "ucs/sys.h"
 #include "uct/ofi/address.h"
 #include "uct/ofi/shm_queue.h"
 #include "uct/ofi/shm_region.h"
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstring>
+#include <fcntl.h>
+#include <memory>
 #include <string>
+#include <unistd.h>
 
 namespace {
 
@@ -108,6 +113,43 @@ TEST_F(shm_queue, is_as_before_when_nothing_is_left_behind)
 TEST(shm_queue_without_a_region, does_nothing)
 {
     uct::ofi::repair_shm_queues("ucxlike-test-no-such-region");
+}
+
+// A file that looks like a region of version 8, of one page.
+class damaged_shm_queue : public ::testing::Test {
+  protected:
+    void SetUp() override
+    {
+        int fd = open(("/dev/shm/" + name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        ASSERT_GE(fd, 0);
+        EXPECT_EQ(ftruncate(fd, static_cast<off_t>(ucs::page_size())), 0);
+        close(fd);
+        region = std::make_unique<uct::ofi::shm_region>(name);
+        ASSERT_NE(region->head(), nullptr);
+        region->head()[0] = 8;
+        set(region->layout()->queues[0].offset_at, queue);
+    }
+    void TearDown() override { unlink(("/dev/shm/" + name).c_str()); }
+
+    void set(uint64_t at, uint64_t value) { memcpy(region->head() + at, &value, sizeof(value)); }
+    uint64_t get(uint64_t at)
+    {
+        uint64_t value;
+        memcpy(&value, region->head() + at, sizeof(value));
+        return value;
+    }
+
+    static constexpr uint64_t queue = 256, first_entry = queue + 192;
+    std::string name = "ucxlike-test-" + std::to_string(getpid());
+    std::unique_ptr<uct::ofi::shm_region> region;
+};
+
+TEST_F(damaged_shm_queue, is_gone_round_once)
+{
+    set(queue, INT64_MAX);            // where it was written to
+    set(queue + 128, 1ull << 32 | 2); // two entries: of them the first is not committed
+    uct::ofi::repair_shm_queues(name);
+    EXPECT_EQ(get(first_entry), 1u);
 }
 
 TEST(shm_peer, that_is_killed_between_reserving_and_committing_stops_nobody)

@@ -21,9 +21,12 @@ class shm_queue {
     shm_queue(const shm_region &region, const shm_layout::queue &layout)
         : entry_size_(layout.entry_size)
     {
+        if (entry_size_ == 0 || region.length() < first_entry) {
+            return;
+        }
         uint64_t offset = 0;
         memcpy(&offset, region.head() + layout.offset_at, sizeof(offset));
-        if (layout.entry_size == 0 || offset + first_entry > region.length()) {
+        if (offset > region.length() - first_entry) {
             return;
         }
         char *head = region.head() + offset;
@@ -44,7 +47,8 @@ class shm_queue {
         if (head_) {
             int64_t end = __atomic_load_n(word(0), __ATOMIC_ACQUIRE);
             int64_t pos = __atomic_load_n(word(read_pos_at), __ATOMIC_ACQUIRE);
-            for (; pos < end; ++pos) {
+            // A damaged position must not be followed further than round once.
+            for (size_t i = 0; i <= mask_ && pos < end; ++i, ++pos) {
                 if (!committed(pos)) {
                     result.push_back(pos);
                 }
