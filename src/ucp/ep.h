@@ -115,7 +115,9 @@ struct ucp_ep {
     uint64_t rma_fence = 0;   // rma_posted at the last fence
     void rma_done() noexcept; // the target acknowledged one
     // The lane's own puts and gets overtake messages that the target has yet to read, which a fence
-    // forbids: until those are acknowledged, what follows goes as messages, too.
+    // forbids: until those are acknowledged, what follows goes as messages, too. Who uses the
+    // lane's asks for that acknowledgement at the fence.
+    bool lane_rma_wanted = false;
     bool lane_rma_fenced() const noexcept { return rma_acked < rma_fence; }
     // The lane's gets read the peer's memory while later messages and puts arrive there, which a
     // fence forbids, too: behind it nothing goes out until they have ended.

@@ -6,6 +6,8 @@
 #include "ucp/ep_control.h"
 #include "ucp/proto.h"
 
+#include <utility>
+
 namespace ucp {
 
 namespace {
@@ -126,6 +128,9 @@ ucs_status_t fence_progress(ucp_request *req)
 ucs_status_t ep_fence(ucp_ep *ep) noexcept
 {
     ep->rma_fence = ep->rma_posted;
+    if (std::exchange(ep->lane_rma_wanted, false)) {
+        rma_request_ack(ep);
+    }
     if (ep->status != UCS_OK || (ep->lane_gets == 0 && ep->pending.empty())) {
         return UCS_OK;
     }

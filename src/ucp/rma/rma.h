@@ -68,9 +68,10 @@ inline ucs_status_ptr_t rma_start(ucp_request *req, const ucp_request_param_t *p
     return &nbi_tag;
 }
 
-// Whether an operation may use the lane's own puts and gets.
-inline bool lane_serves(const ucp_ep *ep, const ucp_rkey *rkey) noexcept
+// Whether an operation that is worth it may use the lane's own puts and gets.
+inline bool lane_serves(ucp_ep *ep, const ucp_rkey *rkey) noexcept
 {
+    ep->lane_rma_wanted = true;
     return rkey->lane != NO_LANE && UCS_LIKELY(!ep->lane_rma_fenced());
 }
 
