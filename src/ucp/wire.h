@@ -5,19 +5,25 @@
 // generation (ucs::ptr_map): *_ep ids name the RECEIVER's endpoint of the pair, *_req ids a request
 // of the side that the field's comment names.
 //
-//   TAG_EAGER      | tag 8 | data ... |
-//   TAG_FIRST      | tag_first_hdr | data ... |         TAG_MIDDLE, AM_MIDDLE  | frag_hdr | data
-//   ... | TAG_SYNC       | tag_sync_hdr | data ... | AM_SINGLE      | am_hdr | data ... | user
-//   header | AM_REPLY       | am_hdr | ep 8 | data ... | user header | AM_FIRST       |
-//   am_first_hdr | user header | data ... | RNDV_RTS       | rts_hdr | packed rkey | user header |
-//   RNDV_RTR       | rtr_hdr |                          RNDV_DATA  | data_hdr | data ... |
-//   RNDV_ATS, ACK  | answer_hdr |
-//   STREAM         | ep 8 | data ... |
-//   RMA_PUT        | put_hdr | data ... |
-//   RMA_GET        | get_hdr |                          RMA_GET_REPLY | data_hdr | data ... |
-//   AMO            | amo_hdr |                          AMO_REPLY  | amo_reply_hdr |
-//   RMA_FLUSH      | flush_hdr |                        RMA_ACK    | flush_hdr (with the flusher's
-//   ep) |
+//   TAG_EAGER              | tag 8 | data ... |
+//   TAG_FIRST              | tag_first_hdr | data ... |
+//   TAG_SYNC               | tag_sync_hdr | data ... |
+//   TAG_MIDDLE, AM_MIDDLE  | frag_hdr | data ... |
+//   AM_SINGLE              | am_hdr | data ... | user header |
+//   AM_REPLY               | am_hdr | ep 8 | data ... | user header |
+//   AM_FIRST               | am_first_hdr | user header | data ... |
+//   RNDV_RTS               | rts_hdr | packed rkey | user header |
+//   RNDV_RTR               | rtr_hdr |
+//   RNDV_DATA              | data_hdr | data ... |
+//   RNDV_ATS, ACK          | answer_hdr |
+//   STREAM                 | ep 8 | data ... |
+//   RMA_PUT                | put_hdr | data ... |
+//   RMA_GET                | get_hdr |
+//   RMA_GET_REPLY          | data_hdr | data ... |
+//   RMA_FLUSH              | flush_hdr |
+//   RMA_ACK                | flush_hdr (with the flusher's ep) |
+//   AMO                    | amo_hdr |
+//   AMO_REPLY              | amo_reply_hdr |
 #pragma once
 
 #include <cstdint>
