@@ -9,12 +9,13 @@
 // [ep->outstanding, until the acknowledgement or the local completion] -> complete(). A request is
 // in at most one ep list, through `node`. progress() is called by the ep after it took the request
 // OUT of pending; it returns
-//   UCS_OK             everything is sent; the protocol completed the request or moved it to
-//   ep->outstanding,
-//                      and the caller must not touch it any more
-//   UCS_ERR_NO_RESOURCE the lane is full: put it back at the head of pending, try again when the
-//   lane has room UCS_INPROGRESS     one piece went out, more remain: put it back at the head, call
-//   again other              the lane failed: the caller calls abort(req, status)
+//   UCS_OK               everything is sent; the protocol completed the request or moved it to
+//                        ep->outstanding, and the caller must not touch it any more
+//   UCS_ERR_NO_RESOURCE  the lane is full: put it back at the head of pending, try again when the
+//                        lane has room
+//   UCS_INPROGRESS       one piece went out, more remain: put it back at the head, call again
+//   other                the lane failed: the caller calls abort(req, status)
+//
 // abort(req, status) is called once, after the request was taken out of its list, when the ep fails
 // or is closed by force. It completes the request, at once or (uct operations in flight) when their
 // completion has arrived.
