@@ -237,6 +237,11 @@ void host::cut(unsigned link) const
     sh("ip link set " + device(link) + " down");
 }
 
+void host::restore(unsigned link) const
+{
+    sh("ip link set " + device(link) + " up");
+}
+
 unsigned long host::received(unsigned link) const
 {
     std::ifstream file("/proc/net/dev");

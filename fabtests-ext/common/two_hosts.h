@@ -53,6 +53,8 @@ struct host {
     }
     // Takes the interface out of service.
     void cut(unsigned link) const;
+    // Puts it back; what was sent meanwhile is sent again by TCP.
+    void restore(unsigned link) const;
     // Bytes that the interface has received.
     unsigned long received(unsigned link) const;
 };

@@ -5,8 +5,12 @@
 // test process judges by their exit codes.
 #include "fabtests-ext/common/two_hosts.h"
 #include "fabtests-ext/common/ucp_pair.h"
+#include "fabtests-ext/common/ucp_region.h"
 
+#include <algorithm>
 #include <csignal>
+#include <cstring>
+#include <functional>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -227,6 +231,132 @@ void answer_once(host &self, entity &e)
     self.other.tell("received");
 }
 
+options rma_options(const char *rails)
+{
+    options o;
+    o.tls = "all";
+    o.features = UCP_FEATURE_RMA;
+    o.config = {{"MAX_RMA_RAILS", rails}};
+    return o;
+}
+
+// Memory of `large` bytes and a number behind them, which is put behind a fence: when the number of
+// a round is here, its bytes are. The result is what came in over each device.
+received serve_memory(host &self, const options &o, uint64_t rounds)
+{
+    entity e(o);
+    ucp_ep_h ep = reach(self, e);
+    std::vector<char> memory(large + sizeof(uint64_t));
+    region shared(e, ep, memory.data(), memory.size());
+    self.other.tell(std::to_string(shared.at()));
+    self.other.tell(text(shared.packed()));
+    for (uint64_t i = 1; i <= rounds; ++i) {
+        uint64_t number = 0;
+        EXPECT_TRUE(run_until({&e}, [&] {
+            memcpy(&number, memory.data() + large, sizeof(number));
+            return number == i;
+        }));
+        std::vector<char> expected = pattern(large, static_cast<unsigned>(i));
+        EXPECT_TRUE(std::equal(expected.begin(), expected.end(), memory.begin()));
+        self.other.tell("seen");
+    }
+    received total = {{self.received(0), self.received(1)}};
+    EXPECT_EQ("read", progress_until_told(self, e));
+    self.other.tell("done");
+    run_for({&e}, 0.05); // the last confirmation goes out
+    return total;
+}
+
+// The other host's, of serve_memory().
+class served_memory {
+  public:
+    served_memory(host &self, const options &o) : e(o), self_(self), ep_(reach(self, e))
+    {
+        address_ = std::stoull(self_.other.hear());
+        std::vector<char> key = bytes(self_.other.hear());
+        EXPECT_EQ(UCS_OK, ucp_ep_rkey_unpack(ep_, key.data(), &rkey_));
+    }
+    ~served_memory()
+    {
+        ucp_rkey_destroy(rkey_);
+        self_.other.tell("read");
+        EXPECT_EQ("done", progress_until_told(self_, e));
+    }
+    served_memory(const served_memory &) = delete;
+    served_memory &operator=(const served_memory &) = delete;
+
+    unsigned link_without_messages() const
+    {
+        std::vector<std::string> lanes = transports_of(ep_);
+        EXPECT_EQ(2u, lanes.size());
+        return lanes.back() == "tcp/" + self_.device(0) ? 0 : 1;
+    }
+
+    // meanwhile() is called when everything is posted.
+    void put(uint64_t round, const std::function<void()> &meanwhile)
+    {
+        std::vector<char> data = pattern(large, static_cast<unsigned>(round));
+        ucs_status_ptr_t bytes = put(data.data(), large, 0);
+        EXPECT_EQ(UCS_OK, ucp_worker_fence(e.worker));
+        ucs_status_ptr_t number = put(&round, sizeof(round), large);
+        meanwhile();
+        EXPECT_EQ(UCS_OK, wait({&e}, bytes));
+        EXPECT_EQ(UCS_OK, wait({&e}, number));
+        EXPECT_EQ("seen", progress_until_told(self_, e));
+    }
+
+    void flush() { EXPECT_EQ(UCS_OK, wait({&e}, flush_nb(ep_))); }
+
+    std::vector<char> get()
+    {
+        std::vector<char> data(large);
+        ucp_request_param_t param = {};
+        EXPECT_EQ(UCS_OK,
+                  wait({&e}, ucp_get_nbx(ep_, data.data(), large, address_, rkey_, &param)));
+        return data;
+    }
+
+    entity e;
+
+  private:
+    ucs_status_ptr_t put(const void *data, size_t length, size_t offset)
+    {
+        ucp_request_param_t param = {};
+        return ucp_put_nbx(ep_, data, length, address_ + offset, rkey_, &param);
+    }
+
+    host &self_;
+    ucp_ep_h ep_;
+    uint64_t address_ = 0;
+    ucp_rkey_h rkey_ = nullptr;
+};
+
+// The result is what the gets brought over each device.
+received put_and_get_large(host &self, const options &o)
+{
+    served_memory memory(self, o);
+    for (uint64_t i = 1; i <= large_count; ++i) {
+        memory.put(i, [] {});
+    }
+    received before = {{self.received(0), self.received(1)}};
+    for (unsigned i = 0; i < large_count; ++i) {
+        EXPECT_EQ(pattern(large, large_count), memory.get());
+    }
+    return {{self.received(0) - before.device[0], self.received(1) - before.device[1]}};
+}
+
+void expect_shared(const received &got)
+{
+    EXPECT_GT(got.device[0], got.sum() / 4);
+    EXPECT_GT(got.device[1], got.sum() / 4);
+}
+
+void expect_alone(const received &got)
+{
+    EXPECT_GT(got.sum(), large * large_count);
+    EXPECT_LT(std::min(got.device[0], got.device[1]), got.sum() / 20);
+}
+
 } // namespace
 
 TEST_F(ucp_network, large_messages_use_both_devices)
@@ -234,9 +364,7 @@ TEST_F(ucp_network, large_messages_use_both_devices)
     run(
         2, [](host &self) { return send_large(self, tcp_options("2"), 2); },
         [](host &self) {
-            received got = receive_large(self, tcp_options("2"));
-            EXPECT_GT(got.device[0], got.sum() / 4);
-            EXPECT_GT(got.device[1], got.sum() / 4);
+            expect_shared(receive_large(self, tcp_options("2")));
             return verdict();
         });
 }
@@ -246,9 +374,51 @@ TEST_F(ucp_network, one_rail_uses_one_device)
     run(
         2, [](host &self) { return send_large(self, tcp_options("1"), 1); },
         [](host &self) {
-            received got = receive_large(self, tcp_options("1"));
-            EXPECT_GT(got.sum(), large * large_count);
-            EXPECT_LT(std::min(got.device[0], got.device[1]), got.sum() / 20);
+            expect_alone(receive_large(self, tcp_options("1")));
+            return verdict();
+        });
+}
+
+TEST_F(ucp_network, large_puts_and_gets_use_as_many_devices_as_is_said)
+{
+    struct row {
+        const char *rails;
+        void (*expect)(const received &);
+    };
+    for (row r : {row{"2", expect_shared}, row{"1", expect_alone}}) {
+        SCOPED_TRACE(r.rails);
+        run(
+            2,
+            [&](host &self) {
+                r.expect(serve_memory(self, rma_options(r.rails), large_count));
+                return verdict();
+            },
+            [&](host &self) {
+                r.expect(put_and_get_large(self, rma_options(r.rails)));
+                return verdict();
+            });
+    }
+}
+
+// One device carries nothing for a while: what is behind the fence must not pass on the other.
+TEST_F(ucp_network, a_fence_holds_for_puts_over_several_devices)
+{
+    run(
+        2,
+        [](host &self) {
+            serve_memory(self, rma_options("2"), 2);
+            return verdict();
+        },
+        [](host &self) {
+            served_memory memory(self, rma_options("2"));
+            memory.put(1, [] {});
+            memory.flush(); // else the fence alone would have all go as messages
+            unsigned other = memory.link_without_messages();
+            self.cut(other);
+            memory.put(2, [&] {
+                run_for({&memory.e}, 0.3);
+                self.restore(other);
+            });
             return verdict();
         });
 }

@@ -93,6 +93,12 @@ export UCXLIKE_TEST_TLS="verbs shm,verbs" UCXLIKE_TEST_ADDRESS=$server
 for suite in am buffers client_server compat ep fence listener memory probe rma stream tag wakeup; do
     gtest conformance/ucp_${suite}_test '*verbs'
 done
+export UCX_MAX_RMA_RAILS=2
+for suite in rma fence; do
+    check "ucp_${suite}_test, large puts and gets over both devices" \
+        gtest_cases "$tests/conformance/ucp_${suite}_test" '*verbs'
+done
+unset UCX_MAX_RMA_RAILS
 # In a process of its own, which has no device open when it forks its peers: these could not use it.
 gtest conformance/ucp_failure_test '*verbs-*b196*'
 gtest conformance/ucp_failure_test '*b196*verbs'

@@ -14,6 +14,7 @@
 #include <ucp/api/ucp.h>
 #include <uct/api/uct.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,6 +34,11 @@ struct lane {
     ucp::iface *iface = nullptr;
     uint8_t md_index = 0;     // ours
     uint8_t dst_md_index = 0; // the peer's, from its worker address
+
+    double bandwidth() const noexcept // bytes per second, positive
+    {
+        return std::max(attr->bandwidth.dedicated + attr->bandwidth.shared, 1.0);
+    }
 };
 
 // Limits of the am lane, and the sizes from which the next protocol is better.
@@ -99,7 +105,9 @@ struct ucp_ep {
     uint8_t rma_lane = 0;
     uint8_t lane_count = 0;
     uint8_t rail_count = 0;
-    uint8_t rails[ucp::MAX_RAILS] = {}; // lanes that share the bytes of large messages
+    uint8_t rma_rail_count = 0;
+    // Lanes that share the bytes of large messages and, some of them or more, of puts and gets.
+    uint8_t rails[ucp::MAX_RAILS] = {};
     ucs_status_t status = UCS_OK;
     ucp::ep_state state = ucp::ep_state::connecting;
     ucp::ep_origin origin;
@@ -119,10 +127,11 @@ struct ucp_ep {
     // lane's asks for that acknowledgement at the fence.
     bool lane_rma_wanted = false;
     bool lane_rma_fenced() const noexcept { return rma_acked < rma_fence; }
-    // The lane's gets read the peer's memory while later messages and puts arrive there, which a
-    // fence forbids, too: behind it nothing goes out until they have ended.
-    uint32_t lane_gets = 0;
-    void lane_get_done() noexcept;
+    // The lanes' gets read the peer's memory while later messages and puts arrive there, and a put
+    // over several lanes may arrive after what one of them sends later. A fence forbids both, too:
+    // behind it nothing goes out until these have ended.
+    uint32_t unordered = 0;
+    void unordered_done() noexcept;
 
     ucs::list<ucp_request, &ucp_request::node> pending;
     ucs::list<ucp_request, &ucp_request::node> outstanding;

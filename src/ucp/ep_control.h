@@ -57,7 +57,7 @@ struct ep_control {
     bool draining = false;
     bool armed = false; // pend is with the lane armed_lane
     bool torn_down = false;
-    bool fenced = false;     // nothing is sent while lane_gets are in flight
+    bool fenced = false;     // nothing is sent while `unordered` ones are in flight
     bool close_seen = false; // the peer's close notice has arrived
     bool close_sent = false; // ours has gone out
     bool grace = false;      // in worker->grace

@@ -2,7 +2,7 @@
 //
 // Flush: an operation that takes its turn behind everything posted before, then waits for the lanes
 // and for the acknowledgements of emulated RMA. Fence: one that lets nothing past it before the
-// lane's gets have ended.
+// unordered operations of the lanes have ended.
 #include "ucp/ep_control.h"
 #include "ucp/proto.h"
 
@@ -118,7 +118,7 @@ namespace {
 
 ucs_status_t fence_progress(ucp_request *req)
 {
-    req->ep->control->fenced = req->ep->lane_gets != 0;
+    req->ep->control->fenced = req->ep->unordered != 0;
     complete(req, UCS_OK);
     return UCS_OK;
 }
@@ -131,7 +131,7 @@ ucs_status_t ep_fence(ucp_ep *ep) noexcept
     if (std::exchange(ep->lane_rma_wanted, false)) {
         rma_request_ack(ep);
     }
-    if (ep->status != UCS_OK || (ep->lane_gets == 0 && ep->pending.empty())) {
+    if (ep->status != UCS_OK || (ep->unordered == 0 && ep->pending.empty())) {
         return UCS_OK;
     }
     if (!ep->pending.empty() && ep->pending.back()->progress == fence_progress) {
@@ -150,9 +150,9 @@ ucs_status_t ep_fence(ucp_ep *ep) noexcept
 
 } // namespace ucp
 
-void ucp_ep::lane_get_done() noexcept
+void ucp_ep::unordered_done() noexcept
 {
-    if (--lane_gets == 0 && control->fenced) {
+    if (--unordered == 0 && control->fenced) {
         control->fenced = false;
         ucp::ep_drain(this);
     }

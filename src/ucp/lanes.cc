@@ -102,15 +102,17 @@ bool is_network(tl_class cls)
 void add_rails(ucp_ep *ep, const std::vector<candidate> &found, const candidate &first)
 {
     const ucp_context &context = *ep->worker->context;
-    unsigned max = std::min(context.config.max_rndv_rails, MAX_RAILS);
-    if (ep->rma_lane == NO_LANE || max < 2 || !is_network(first.cls)) {
+    unsigned most = std::max(context.config.max_rndv_rails, context.config.max_rma_rails);
+    most = std::min(most, MAX_RAILS);
+    if (ep->rma_lane == NO_LANE || most < 2 || !is_network(first.cls)) {
         return;
     }
-    ep->rails[ep->rail_count++] = ep->rma_lane;
+    unsigned count = 0;
+    ep->rails[count++] = ep->rma_lane;
     std::vector<const candidate *> used = {&first};
     for (const candidate &c : found) {
-        if (ep->rail_count >= max || ep->lane_count >= MAX_LANES) {
-            return;
+        if (count >= most || ep->lane_count >= MAX_LANES) {
+            break;
         }
         bool fresh = std::none_of(used.begin(), used.end(), [&](const candidate *u) {
             return u->local == c.local || u->remote == c.remote;
@@ -118,10 +120,12 @@ void add_rails(ucp_ep *ep, const std::vector<candidate> &found, const candidate 
         if (fresh && c.cls == first.cls && c.remote->tl_name == first.remote->tl_name &&
             c.bandwidth * RAIL_MAX_RATIO >= first.bandwidth && can_rma(c.local->attr) &&
             add_lane(ep, c) == UCS_OK) {
-            ep->rails[ep->rail_count++] = static_cast<uint8_t>(ep->lane_count - 1);
+            ep->rails[count++] = static_cast<uint8_t>(ep->lane_count - 1);
             used.push_back(&c);
         }
     }
+    ep->rail_count = static_cast<uint8_t>(std::min(count, context.config.max_rndv_rails));
+    ep->rma_rail_count = static_cast<uint8_t>(std::min(count, context.config.max_rma_rails));
 }
 
 constexpr size_t SHORT_HEADER = sizeof(uint64_t); // that uct_ep_am_short() carries

@@ -36,25 +36,38 @@ struct ucp_mem {
     ucs_memory_type_t mem_type;
 };
 
+namespace ucp {
+
+constexpr uint8_t NO_LANE = 0xff;
+
+// A lane that can put and get, with the key for it.
+struct rkey_rail {
+    uint8_t lane;
+    uct_component_h cmpt;
+    uct_rkey_bundle_t bundle;
+};
+
+} // namespace ucp
+
 struct ucp_rkey {
     ucp_ep *ep;
     uint64_t memh_id; // names the mapping at the owner
     uint64_t base;
     size_t length;
     void *direct; // where base is mapped here, or nullptr
-    uint8_t lane; // of ep that can put and get, or NO_LANE
     bool resolved;
+    uint8_t more_count;
     uint16_t list_length;
     const void *list;     // md list, behind this struct
-    uct_component_h cmpt; // of bundle, nullptr: no lane
-    uct_rkey_bundle_t bundle;
+    ucp::rkey_rail first; // lane NO_LANE: there is none
+    ucp::rkey_rail *more; // of lanes that share the bytes of a large put or get with the first
     uct_component_h direct_cmpt;
     uct_rkey_bundle_t direct_bundle;
+
+    const ucp::rkey_rail &rail(unsigned i) const noexcept { return i == 0 ? first : more[i - 1]; }
 };
 
 namespace ucp {
-
-constexpr uint8_t NO_LANE = 0xff;
 
 // The mapping that we allocated the buffer in; nullptr: none. Its registrations serve every
 // operation on it, and peers on this node may map it.

@@ -55,9 +55,12 @@ namespace {
 std::string roles_of(const ucp_ep &ep, unsigned lane)
 {
     std::string roles = lane == ep.am_lane_index ? " am" : "";
-    roles += lane == ep.rma_lane ? " rma" : "";
-    bool rail = std::find(ep.rails, ep.rails + ep.rail_count, lane) != ep.rails + ep.rail_count;
-    return rail || roles.empty() ? roles + " rndv" : roles;
+    auto is_rail = [&](unsigned count) {
+        return std::find(ep.rails, ep.rails + count, lane) != ep.rails + count;
+    };
+    roles += lane == ep.rma_lane || is_rail(ep.rma_rail_count) ? " rma" : "";
+    roles += is_rail(ep.rail_count) || roles.empty() ? " rndv" : "";
+    return roles;
 }
 
 } // namespace

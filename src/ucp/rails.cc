@@ -25,30 +25,26 @@ void rail_memory_release(rail_memory *memory) noexcept
     delete memory;
 }
 
-namespace {
-
-// The user's registration, else one for this message.
-bool add_memory(ucp_request *req, rail_memory *memory, uint8_t md_index) noexcept
+bool rail_memory_add(ucp_request *req, rail_memory *memory, uint8_t md_index,
+                     unsigned access) noexcept
 {
-    const ucp_context *context = req->worker->context;
+    const md &m = req->worker->context->mds[md_index];
     uct_mem_h memh = nullptr;
     bool users = req->user_memh && (req->user_memh->md_map & (1u << md_index));
+    bool needed = access != UCT_MD_MEM_ACCESS_RMA || m.attr.cap.flags & UCT_MD_FLAG_NEED_MEMH;
     if (users) {
         memh = req->user_memh->memh[md_index];
-    } else if (!(context->mds[md_index].attr.cap.flags & UCT_MD_FLAG_REG) ||
-               uct_md_mem_reg(context->mds[md_index].md, req->dt.contig_ptr(), req->dt.length(),
-                              UCT_MD_MEM_ACCESS_REMOTE_GET | UCT_MD_MEM_FLAG_HIDE_ERRORS,
-                              &memh) != UCS_OK) {
+    } else if (needed && (!(m.attr.cap.flags & UCT_MD_FLAG_REG) ||
+                          uct_md_mem_reg(m.md, req->dt.contig_ptr(), req->dt.length(),
+                                         access | UCT_MD_MEM_FLAG_HIDE_ERRORS, &memh) != UCS_OK)) {
         return false;
     }
     unsigned i = memory->count++;
     memory->md[i] = md_index;
     memory->memh[i] = memh;
-    memory->owned[i] = !users;
+    memory->owned[i] = needed && !users;
     return true;
 }
-
-} // namespace
 
 void rails_register(ucp_request *req) noexcept
 {
@@ -64,7 +60,8 @@ void rails_register(ucp_request *req) noexcept
     uint32_t have = 1u << ep->lanes[ep->rails[0]].md_index;
     for (unsigned i = 1; i < ep->rail_count; ++i) {
         uint8_t md_index = ep->lanes[ep->rails[i]].md_index;
-        if (!(have & (1u << md_index)) && add_memory(req, memory, md_index)) {
+        if (!(have & (1u << md_index)) &&
+            rail_memory_add(req, memory, md_index, UCT_MD_MEM_ACCESS_REMOTE_GET)) {
             have |= 1u << md_index;
         }
     }
@@ -93,11 +90,6 @@ struct rail_choice {
     double bandwidth;
 };
 
-double bandwidth_of(const lane &l)
-{
-    return std::max(l.attr->bandwidth.dedicated + l.attr->bandwidth.shared, 1.0);
-}
-
 unsigned usable_rails(const ucp_ep *ep, const wire::rts_hdr *rts, rail_choice *out)
 {
     unsigned count = 0;
@@ -106,7 +98,7 @@ unsigned usable_rails(const ucp_ep *ep, const wire::rts_hdr *rts, rail_choice *o
         const void *key = rkey_part(rts + 1, rts->rkey_len, l.dst_md_index);
         if (key && (l.attr->cap.flags & UCT_IFACE_FLAG_GET_ZCOPY) &&
             l.attr->cap.get.min_zcopy <= RAIL_PIECE_MIN && l.attr->cap.get.max_zcopy > 0) {
-            out[count++] = {ep->rails[i], key, bandwidth_of(l)};
+            out[count++] = {ep->rails[i], key, l.bandwidth()};
         }
     }
     return static_cast<unsigned>(std::min<uint64_t>(count, rts->size / RAIL_PIECE_MIN));
@@ -187,9 +179,8 @@ bool rails_get(ucp_request *req, const wire::rts_hdr *rts, uct_completion_callba
     size_t offset = 0;
     for (unsigned i = 0; i < count; ++i) {
         size_t left = rts->size - offset;
-        auto share =
-            static_cast<size_t>(static_cast<double>(left) * (rails[i].bandwidth / left_bandwidth));
-        size_t length = i + 1 == count ? left : share / 4096 * 4096;
+        size_t length =
+            i + 1 == count ? left : rail_share(left, rails[i].bandwidth / left_bandwidth);
         left_bandwidth -= rails[i].bandwidth;
         pieces[i] = make_piece(req, rts, rails[i], offset, length);
         if (!pieces[i]) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Rails: lanes over several network devices that share the bytes of one large message. The
-// announcement of a rendezvous carries a key for each of the sender's rails; the receiver reads a
-// piece over each of its own, in proportion to their bandwidth, and confirms when all are there.
+// Rails: lanes over several network devices that share the bytes of one large message, put or get
+// (those: rma/native.h). The announcement of a rendezvous carries a key for each of the sender's
+// rails; the receiver reads a piece over each of its own, in proportion to their bandwidth, and
+// confirms when all are there.
 #pragma once
 
 #include "ucp/ep.h"
@@ -14,7 +15,7 @@ namespace ucp {
 // Pieces below this cost more than a second device brings.
 constexpr size_t RAIL_PIECE_MIN = 64 * 1024;
 
-// What a sender registered for its rails beyond the first one; undone by complete().
+// What a request registered for its rails beyond the first one; undone by complete().
 struct rail_memory {
     ucp_context *context;
     unsigned count;
@@ -23,6 +24,17 @@ struct rail_memory {
     bool owned[MAX_RAILS]; // not the user's handle
 };
 void rail_memory_release(rail_memory *memory) noexcept;
+// The request's buffer for one more md: the user's registration, else one for this request
+// (UCT_MD_MEM_ACCESS_*), else, where the md needs none to give it to its own operations, nothing.
+// false: it cannot be registered.
+bool rail_memory_add(ucp_request *req, rail_memory *memory, uint8_t md_index,
+                     unsigned access) noexcept;
+
+// What a rail with this part of the bandwidth takes of `left` bytes: whole pages.
+inline size_t rail_share(size_t left, double part) noexcept
+{
+    return static_cast<size_t>(static_cast<double>(left) * part) / 4096 * 4096;
+}
 
 // Registers the sender's buffer for its further rails, if the message is worth it.
 void rails_register(ucp_request *req) noexcept;

@@ -134,6 +134,8 @@ struct ucp_request {
         void *result; // amo: where the old value goes
         uint64_t value[2];
         uint8_t op, size;
+        uint8_t rail; // put, get: of the key, that takes what comes before share_end
+        size_t share_end;
     };
     struct stream_part {
         size_t *length_p; // stream receive: user's output

@@ -154,6 +154,31 @@ bool map_direct(ucp_rkey *rkey, const lane &l, const void *part) noexcept
     return true;
 }
 
+constexpr uint64_t PUT_AND_GET = UCT_IFACE_FLAG_PUT_ZCOPY | UCT_IFACE_FLAG_GET_ZCOPY;
+
+bool open_rail(const ucp_ep *ep, uint8_t index, const void *part, rkey_rail *rail) noexcept
+{
+    uct_component_h cmpt = ep->worker->context->mds[ep->lanes[index].md_index].cmpt;
+    if (uct_rkey_unpack(cmpt, part, &rail->bundle) != UCS_OK)
+        return false;
+    rail->cmpt = cmpt;
+    rail->lane = index;
+    return true;
+}
+
+void open_more(ucp_rkey *rkey) noexcept
+{
+    const ucp_ep *ep = rkey->ep;
+    rkey->more = new (std::nothrow) rkey_rail[MAX_RAILS - 1];
+    for (unsigned i = 1; rkey->more != nullptr && i < ep->rma_rail_count; ++i) {
+        const lane &l = ep->lanes[ep->rails[i]];
+        const void *part = md_part(rkey->list, rkey->list_length, l.dst_md_index);
+        if (part != nullptr && (l.attr->cap.flags & PUT_AND_GET) == PUT_AND_GET &&
+            open_rail(ep, ep->rails[i], part, &rkey->more[rkey->more_count]))
+            ++rkey->more_count;
+    }
+}
+
 } // namespace
 
 void rkey_resolve(ucp_rkey *rkey) noexcept
@@ -168,15 +193,10 @@ void rkey_resolve(ucp_rkey *rkey) noexcept
         if (l.ep != nullptr && (part = md_part(rkey->list, rkey->list_length, l.dst_md_index)))
             map_direct(rkey, l, part);
     }
-    constexpr uint64_t both = UCT_IFACE_FLAG_PUT_ZCOPY | UCT_IFACE_FLAG_GET_ZCOPY;
-    uint8_t i = rkey_lane(ep, rkey->list, rkey->list_length, both, &part);
-    if (i != NO_LANE) {
-        uct_component_h cmpt = ep->worker->context->mds[ep->lanes[i].md_index].cmpt;
-        if (uct_rkey_unpack(cmpt, part, &rkey->bundle) == UCS_OK) {
-            rkey->cmpt = cmpt;
-            rkey->lane = i;
-        }
-    }
+    uint8_t i = rkey_lane(ep, rkey->list, rkey->list_length, PUT_AND_GET, &part);
+    if (i != NO_LANE && open_rail(ep, i, part, &rkey->first) && ep->rma_rail_count > 1 &&
+        i == ep->rails[0])
+        open_more(rkey);
 }
 
 namespace {
@@ -309,7 +329,7 @@ UCS_EXPORT ucs_status_t ucp_ep_rkey_unpack(ucp_ep_h ep, const void *rkey_buffer,
     rkey->memh_id = hdr.memh_id;
     rkey->base = hdr.base;
     rkey->length = hdr.size;
-    rkey->lane = ucp::NO_LANE;
+    rkey->first.lane = ucp::NO_LANE;
     rkey->list_length = static_cast<uint16_t>(list_length);
     rkey->list = memcpy(rkey + 1, rest, list_length);
     ucs::opt_guard guard(ep->worker->lock);
@@ -324,8 +344,11 @@ UCS_EXPORT void ucp_rkey_destroy(ucp_rkey_h rkey)
         return;
     if (rkey->direct_cmpt != nullptr)
         uct_rkey_release(rkey->direct_cmpt, &rkey->direct_bundle);
-    if (rkey->cmpt != nullptr)
-        uct_rkey_release(rkey->cmpt, &rkey->bundle);
+    if (rkey->first.lane != ucp::NO_LANE)
+        uct_rkey_release(rkey->first.cmpt, &rkey->first.bundle);
+    for (unsigned i = 0; i < rkey->more_count; ++i)
+        uct_rkey_release(rkey->more[i].cmpt, &rkey->more[i].bundle);
+    delete[] rkey->more;
     free(rkey);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Get: a load, the lane's get operations, or a question that the target answers with fragments.
-#include "ucp/rma/rma.h"
+#include "ucp/rma/native.h"
 #include "ucp/rma/sgl.h"
 
 #include <algorithm>
@@ -45,29 +45,9 @@ ucs_status_t software_progress(ucp_request *req) noexcept
 
 ucs_status_t native_progress(ucp_request *req) noexcept
 {
-    const lane &l = req->ep->lanes[req->rma.rkey->lane];
-    return zcopy_piece(req, req->rma.rkey->lane, l.attr->cap.get.max_zcopy,
-                       [&](const uct_iov_t *iov, size_t count) {
-                           return uct_ep_get_zcopy(l.ep, iov, count,
-                                                   req->rma.address + req->dt.offset(),
-                                                   req->rma.rkey->bundle.rkey, &req->comp);
-                       });
-}
-
-void native_done(uct_completion_t *comp)
-{
-    ucp_request *req = ucp_request::from_comp(comp);
-    ucp_ep *ep = req->flags & REQ_ABORTED ? nullptr : req->ep; // counted, and it may be gone
-    complete(req, comp->status);
-    if (ep != nullptr)
-        ep->lane_get_done();
-}
-
-void native_abort(ucp_request *req, ucs_status_t status) noexcept
-{
-    ucp_ep *ep = req->ep;
-    comp_abort(req, status);
-    ep->lane_get_done();
+    const rkey_rail &rail = req->rma.rkey->rail(req->rma.rail);
+    return native_piece(req, rail, req->ep->lanes[rail.lane].attr->cap.get.max_zcopy,
+                        uct_ep_get_zcopy);
 }
 
 ucs_status_t start_progress(ucp_request *req) noexcept
@@ -80,13 +60,11 @@ ucs_status_t start_progress(ucp_request *req) noexcept
         return UCS_OK;
     }
     if (lane_serves(ep, rkey) && req->dt.is_contig() &&
-        length >= ep->lanes[rkey->lane].attr->cap.get.min_zcopy &&
-        start_zcopy(req, ep->lanes[rkey->lane].md_index, native_progress, native_done,
-                    native_abort))
-        ++ep->lane_gets;
-    else
-        req->progress = software_progress;
-    return req->progress(req);
+        length >= ep->lanes[rkey->first.lane].attr->cap.get.min_zcopy &&
+        start_native(req, native_progress, true))
+        return native_progress(req);
+    req->progress = software_progress;
+    return software_progress(req);
 }
 
 } // namespace

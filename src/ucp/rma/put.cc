@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Put: a store, the lane's put operations, or a message that the target copies out.
-#include "ucp/rma/rma.h"
+#include "ucp/rma/native.h"
 #include "ucp/rma/sgl.h"
 
 #include <algorithm>
@@ -51,13 +51,9 @@ ucs_status_t software_zcopy_progress(ucp_request *req) noexcept
 
 ucs_status_t native_progress(ucp_request *req) noexcept
 {
-    const lane &l = req->ep->lanes[req->rma.rkey->lane];
-    return zcopy_piece(req, req->rma.rkey->lane, l.attr->cap.put.max_zcopy,
-                       [&](const uct_iov_t *iov, size_t count) {
-                           return uct_ep_put_zcopy(l.ep, iov, count,
-                                                   req->rma.address + req->dt.offset(),
-                                                   req->rma.rkey->bundle.rkey, &req->comp);
-                       });
+    const rkey_rail &rail = req->rma.rkey->rail(req->rma.rail);
+    return native_piece(req, rail, req->ep->lanes[rail.lane].attr->cap.put.max_zcopy,
+                        uct_ep_put_zcopy);
 }
 
 // The way is known when the lanes are.
@@ -73,8 +69,8 @@ ucs_status_t start_progress(ucp_request *req) noexcept
         return UCS_OK;
     }
     if (lane_serves(ep, rkey) && req->dt.is_contig() && length > ep->limits.put_message &&
-        length >= ep->lanes[rkey->lane].attr->cap.put.min_zcopy &&
-        start_zcopy(req, ep->lanes[rkey->lane].md_index, native_progress))
+        length >= ep->lanes[rkey->first.lane].attr->cap.put.min_zcopy &&
+        start_native(req, native_progress, is_striped(rkey, length)))
         not_emulated(ep);
     else if (!req->dt.is_contig() || length < ep->limits.zcopy_thresh ||
              ep->limits.max_hdr < sizeof(wire::put_hdr) ||
@@ -102,10 +98,10 @@ ucs_status_t put_at_once(const rma_args &a, size_t length) noexcept
 {
     ucp_ep *ep = a.ep;
     if (length > ep->limits.put_message && lane_serves(ep, a.rkey)) {
-        const lane &l = ep->lanes[a.rkey->lane];
+        const lane &l = ep->lanes[a.rkey->first.lane];
         if (length <= l.attr->cap.put.max_short && l.attr->cap.flags & UCT_IFACE_FLAG_PUT_SHORT)
             return uct_ep_put_short(l.ep, a.buffer, static_cast<unsigned>(length), a.address,
-                                    a.rkey->bundle.rkey);
+                                    a.rkey->first.bundle.rkey);
         return UCS_ERR_NO_RESOURCE;
     }
     if (length + sizeof(wire::put_hdr) > ep->limits.max_bcopy || length >= ep->limits.zcopy_thresh)

@@ -72,7 +72,7 @@ inline ucs_status_ptr_t rma_start(ucp_request *req, const ucp_request_param_t *p
 inline bool lane_serves(ucp_ep *ep, const ucp_rkey *rkey) noexcept
 {
     ep->lane_rma_wanted = true;
-    return rkey->lane != NO_LANE && UCS_LIKELY(!ep->lane_rma_fenced());
+    return rkey->first.lane != NO_LANE && UCS_LIKELY(!ep->lane_rma_fenced());
 }
 
 // An operation that was counted in rma_posted when it was queued needs no confirmation by the

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ucp/rma/native.h"
+
+#include "ucp/rails.h"
+
+#include <new>
+
+namespace ucp {
+
+namespace {
+
+void unordered_done(uct_completion_t *comp)
+{
+    ucp_request *req = ucp_request::from_comp(comp);
+    ucp_ep *ep = req->flags & REQ_ABORTED ? nullptr : req->ep; // counted, and it may be gone
+    complete(req, comp->status);
+    if (ep != nullptr)
+        ep->unordered_done();
+}
+
+void unordered_abort(ucp_request *req, ucs_status_t status) noexcept
+{
+    ucp_ep *ep = req->ep;
+    comp_abort(req, status);
+    ep->unordered_done();
+}
+
+const lane &lane_of(const ucp_request *req, unsigned rail) noexcept
+{
+    return req->ep->lanes[req->rma.rkey->rail(rail).lane];
+}
+
+// Of the bytes that are left, for the current lane.
+void take_share(ucp_request *req) noexcept
+{
+    const ucp_rkey *rkey = req->rma.rkey;
+    double left_bandwidth = 0;
+    for (unsigned i = req->rma.rail; i <= rkey->more_count; ++i)
+        left_bandwidth += lane_of(req, i).bandwidth();
+    size_t offset = req->dt.offset();
+    req->rma.share_end =
+        req->rma.rail == rkey->more_count
+            ? req->dt.length()
+            : offset + rail_share(req->dt.length() - offset,
+                                  lane_of(req, req->rma.rail).bandwidth() / left_bandwidth);
+}
+
+// The buffer for the rails behind the first one.
+bool register_rails(ucp_request *req) noexcept
+{
+    auto *memory = new (std::nothrow) rail_memory{};
+    if (memory == nullptr)
+        return false;
+    memory->context = req->worker->context;
+    for (unsigned i = 1; i <= req->rma.rkey->more_count; ++i) {
+        if (!rail_memory_add(req, memory, lane_of(req, i).md_index, UCT_MD_MEM_ACCESS_RMA)) {
+            rail_memory_release(memory);
+            return false;
+        }
+    }
+    req->rndv.rails = memory;
+    return true;
+}
+
+} // namespace
+
+bool is_striped(const ucp_rkey *rkey, size_t length) noexcept
+{
+    return rkey->more_count != 0 && length >= (rkey->more_count + 1) * RAIL_PIECE_MIN;
+}
+
+bool start_native(ucp_request *req, ucs_status_t (*progress)(ucp_request *) noexcept,
+                  bool unordered) noexcept
+{
+    const ucp_rkey *rkey = req->rma.rkey;
+    uint8_t md_index = lane_of(req, 0).md_index;
+    bool started = unordered ? start_zcopy(req, md_index, progress, unordered_done, unordered_abort)
+                             : start_zcopy(req, md_index, progress);
+    if (!started)
+        return false;
+    req->rma.rail = 0;
+    req->rma.share_end = req->dt.length();
+    if (UCS_UNLIKELY(is_striped(rkey, req->dt.length())) && register_rails(req))
+        take_share(req);
+    if (unordered)
+        ++req->ep->unordered;
+    return true;
+}
+
+void next_share(ucp_request *req) noexcept
+{
+    ++req->rma.rail;
+    req->rndv.zmemh = req->rndv.rails->memh[req->rma.rail - 1];
+    take_share(req);
+}
+
+} // namespace ucp
