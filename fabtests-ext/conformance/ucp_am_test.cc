@@ -237,7 +237,7 @@ TEST_P(ucp_am, rendezvous_begins_sooner_for_memory_that_the_peer_can_map)
 {
     set();
     receive_inside = true;
-    constexpr size_t between = 8000, above = 50000;
+    constexpr size_t between = 8000, above = 200000;
     region mapped(a(), ab, nullptr, above);
     std::vector<char> plain = pattern(above);
     memcpy(mapped.data, plain.data(), above);

@@ -73,7 +73,7 @@ TEST_P(ucp_wakeup, b152_both_sides_sleep_between_long_messages)
     std::atomic<unsigned> finished{0};
     std::atomic<bool> give_up{false};
     auto play = [&](entity &e, ucp_ep_h ep) {
-        std::vector<char> out(65536, 'x'), in(65536);
+        std::vector<char> out(200000, 'x'), in(200000);
         for (unsigned i = 0; i < 200 && !give_up; ++i) {
             ucs_status_ptr_t all[] = {recv_nb(e, in.data(), in.size(), 1),
                                       send_nb(ep, out.data(), out.size(), 1)};

@@ -132,10 +132,19 @@ constexpr size_t SHORT_HEADER = sizeof(uint64_t); // that uct_ep_am_short() carr
 
 // Messages from which a rendezvous pays. Over shared memory that is what is longer than a fragment,
 // if the receiver can read it where it is; to have the kernel read it costs as much as copying some
-// fragments.
+// fragments. Over sockets a read is copied as often as a fragment.
 size_t default_rndv_thresh(tl_class cls)
 {
-    return cls == tl_class::shm ? 4064 : cls > tl_class::shm ? 8192 : 40960;
+    switch (cls) {
+    case tl_class::self:
+        return 8192;
+    case tl_class::shm:
+        return 4064;
+    case tl_class::rdma:
+        return 40960;
+    default:
+        return 96 << 10;
+    }
 }
 
 size_t default_rndv_unmapped(tl_class cls)

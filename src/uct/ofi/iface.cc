@@ -23,7 +23,10 @@ namespace uct::ofi {
 
 namespace {
 
-constexpr size_t default_segment = 8192;
+constexpr size_t verbs_segment = 8192;
+// Over sockets every segment costs both sides system calls: 32 KiB with the headers of the layers
+// above.
+constexpr size_t socket_segment = (32 << 10) + 256;
 // What is longer than shm injects it has the receiver fetch with a system call.
 constexpr size_t shm_segment = 4096;
 constexpr size_t least_short = 128;
@@ -70,12 +73,19 @@ uint64_t find_overtaken(const uct::ofi::md &domain, const limits &l)
            (keeps(FI_ORDER_WAW | FI_ORDER_RAW | FI_ORDER_SAW) ? 0 : puts);
 }
 
+size_t default_segment(const uct::ofi::md &domain)
+{
+    return domain.on_node()                       ? shm_segment
+           : domain.provider.transport == "verbs" ? verbs_segment
+                                                  : socket_segment;
+}
+
 limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
 {
     const fi_info &info = *domain.info;
     limits l{};
     l.segment = config.v.seg_size == ucs::config::memunits_auto || config.v.seg_size == 0
-                    ? domain.on_node() ? shm_segment : default_segment
+                    ? default_segment(domain)
                     : std::max<size_t>(config.v.seg_size, 512);
     l.segment = std::min(l.segment, info.ep_attr->max_msg_size);
     l.inject = std::min(info.tx_attr->inject_size, l.segment);
