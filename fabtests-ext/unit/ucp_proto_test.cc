@@ -5,6 +5,7 @@
 #include "fabtests-ext/common/fake_uct.h"
 #include "fabtests-ext/common/ucp_pair.h"
 #include "ucp/ep.h"
+#include "ucp/mem.h"
 #include "ucp/proto.h"
 
 #include <deque>
@@ -328,6 +329,35 @@ TEST_F(ucp_proto, the_scheme_says_who_moves_the_data_of_a_rendezvous)
         EXPECT_EQ(out, in);
         EXPECT_EQ(reads, back->gets() > before);
     }
+}
+
+TEST_F(ucp_proto, a_rendezvous_offers_the_users_registration_and_makes_none_beside_it)
+{
+    auto out = pattern(200000), in = std::vector<char>(out.size());
+    ucp_mem_map_params_t map = {};
+    map.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+    map.address = out.data();
+    map.length = out.size();
+    ucp_mem_h users = nullptr;
+    ASSERT_EQ(UCS_OK, ucp_mem_map(a->context, &map, &users));
+    for (ucp_mem_h memh : {users, ucp_mem_h(nullptr)}) {
+        ucp_request_param_t p = {};
+        p.op_attr_mask = memh ? UCP_OP_ATTR_FIELD_MEMH : 0;
+        p.memh = memh;
+        void *s = ucp_tag_send_nbx(ab, out.data(), out.size(), 1, &p);
+        ASSERT_TRUE(UCS_PTR_IS_PTR(s));
+        const auto &offered = ucp_request::from_user(s)->rndv;
+        uct_mem_h own = memh ? memh->memh[ab->lanes[ab->rma_lane_index()].md_index] : nullptr;
+        EXPECT_NE(nullptr, offered.zmemh);
+        EXPECT_EQ(memh != nullptr, offered.zmemh == own);
+        EXPECT_EQ(memh == nullptr, offered.memh == offered.zmemh);
+        counted &r = count();
+        recv(in, &r);
+        EXPECT_EQ(UCS_OK, wait({a.get(), b.get()}, s));
+        EXPECT_TRUE(until([&] { return r.calls == 1; }));
+        EXPECT_EQ(out, in);
+    }
+    EXPECT_EQ(UCS_OK, ucp_mem_unmap(a->context, users));
 }
 
 TEST_F(ucp_proto, rendezvous_falls_back_to_fragments_when_get_fails)
