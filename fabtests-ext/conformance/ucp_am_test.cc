@@ -258,6 +258,12 @@ TEST_P(ucp_am, rendezvous_begins_sooner_for_memory_that_the_peer_can_map)
     EXPECT_TRUE(is_rendezvous(plain.data(), above));
     EXPECT_TRUE(is_rendezvous(mapped.data, above));
     bool over_shm = opts.tls.starts_with("shm");
+    size_t first = over_shm              ? 16384
+                   : opts.tls == "verbs" ? 40960
+                   : opts.tls == "self"  ? 8192
+                                         : 98304;
+    EXPECT_FALSE(is_rendezvous(plain.data(), first - 1));
+    EXPECT_TRUE(is_rendezvous(plain.data(), first));
     EXPECT_EQ(over_shm,
               is_rendezvous(mapped.data, between) && !is_rendezvous(plain.data(), between));
 }

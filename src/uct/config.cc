@@ -38,7 +38,9 @@ constexpr field iface_fields[] = {
     {"RX_QUEUE_LEN", "0",
      "Receive buffers that the provider has at once; not of self. 0: by transport.",
      offsetof(iface_values, rx_queue_len), &uint_},
-    {"SEG_SIZE", "auto", "Largest message sent through an internal buffer, in bytes.",
+    {"SEG_SIZE", "auto",
+     "Largest message sent through an internal buffer, in bytes. auto: 33024 over tcp, 8192 over "
+     "verbs and self, 4096 over shm.",
      offsetof(iface_values, seg_size), &size_},
     {"TX_QUEUE_LEN", "0", "Operations in flight. 0: as many as the provider takes.",
      offsetof(iface_values, tx_queue_len), &uint_},
