@@ -50,7 +50,7 @@ constexpr field iface_fields[] = {
      "How long a connection may take to come up; a peer need not make progress meanwhile. Not of "
      "self and shm, which make none.",
      offsetof(iface_values, connect_timeout), &time_},
-    {"BATCH", "512",
+    {"BATCH", "4224",
      "Largest message that may leave together with others, when they are sent faster than one by "
      "one, in bytes. 0: none. Of tcp alone.",
      offsetof(iface_values, batch), &size_},
