@@ -189,17 +189,12 @@ void query_transports(const ucp_ep *ep, ucp_transports_t *out)
     out->num_entries = count;
 }
 
-double bandwidth_of(const uct_iface_attr_t &iface)
-{
-    return iface.bandwidth.dedicated + iface.bandwidth.shared;
-}
-
 // Of all that carry pieces of a large message.
 double bandwidth_of_rails(const ucp_ep *ep)
 {
     double sum = 0;
     for (unsigned i = 0; i < ep->rail_count; ++i) {
-        sum += bandwidth_of(*ep->lanes[ep->rails[i]].attr);
+        sum += ep->lanes[ep->rails[i]].bandwidth();
     }
     return sum;
 }
@@ -391,9 +386,9 @@ ucs_status_t ucp_ep_evaluate_perf(ucp_ep_h ep, const ucp_ep_evaluate_perf_param_
     }
     const uct_iface_attr_t &iface = *ep->am_lane().attr;
     double size = static_cast<double>(param->message_size);
-    double bandwidth = std::max(bandwidth_of(iface), bandwidth_of_rails(ep));
+    double bandwidth = std::max(ep->am_lane().bandwidth(), bandwidth_of_rails(ep));
     if (attr->field_mask & UCP_EP_PERF_ATTR_FIELD_ESTIMATED_TIME) {
-        attr->estimated_time = iface.latency.c + iface.overhead + size / std::max(bandwidth, 1.0);
+        attr->estimated_time = iface.latency.c + iface.overhead + size / bandwidth;
     }
     return UCS_OK;
 }
