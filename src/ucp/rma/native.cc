@@ -64,15 +64,13 @@ bool register_rails(ucp_request *req) noexcept
 
 } // namespace
 
-bool is_striped(const ucp_rkey *rkey, size_t length) noexcept
-{
-    return rkey->more_count != 0 && length >= (rkey->more_count + 1) * RAIL_PIECE_MIN;
-}
-
 bool start_native(ucp_request *req, ucs_status_t (*progress)(ucp_request *) noexcept,
-                  bool unordered) noexcept
+                  bool reads) noexcept
 {
     const ucp_rkey *rkey = req->rma.rkey;
+    bool striped =
+        rkey->more_count != 0 && req->dt.length() >= (rkey->more_count + 1) * RAIL_PIECE_MIN;
+    bool unordered = reads || striped;
     uint8_t md_index = lane_of(req, 0).md_index;
     bool started = unordered ? start_zcopy(req, md_index, progress, unordered_done, unordered_abort)
                              : start_zcopy(req, md_index, progress);
@@ -80,7 +78,7 @@ bool start_native(ucp_request *req, ucs_status_t (*progress)(ucp_request *) noex
         return false;
     req->rma.rail = 0;
     req->rma.share_end = req->dt.length();
-    if (UCS_UNLIKELY(is_striped(rkey, req->dt.length())) && register_rails(req))
+    if (UCS_UNLIKELY(striped) && register_rails(req))
         take_share(req);
     if (unordered)
         ++req->ep->unordered;

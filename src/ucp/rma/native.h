@@ -11,13 +11,11 @@
 
 namespace ucp {
 
-// Whether the bytes would go over more lanes than one.
-bool is_striped(const ucp_rkey *rkey, size_t length) noexcept;
-
 // The operation is to be posted by `progress`, which calls native_piece(). false: the buffer cannot
-// be registered, nothing has changed. `unordered`: a fence has to wait for its end.
+// be registered, nothing has changed. A fence waits for the end of what reads or uses several
+// lanes.
 bool start_native(ucp_request *req, ucs_status_t (*progress)(ucp_request *) noexcept,
-                  bool unordered) noexcept;
+                  bool reads) noexcept;
 
 // Posted are all bytes of the share that the current lane takes; some are left for the next one.
 void next_share(ucp_request *req) noexcept;

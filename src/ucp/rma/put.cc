@@ -70,7 +70,7 @@ ucs_status_t start_progress(ucp_request *req) noexcept
     }
     if (lane_serves(ep, rkey) && req->dt.is_contig() && length > ep->limits.put_message &&
         length >= ep->lanes[rkey->first.lane].attr->cap.put.min_zcopy &&
-        start_native(req, native_progress, is_striped(rkey, length)))
+        start_native(req, native_progress, false))
         not_emulated(ep);
     else if (!req->dt.is_contig() || length < ep->limits.zcopy_thresh ||
              ep->limits.max_hdr < sizeof(wire::put_hdr) ||
