@@ -101,7 +101,8 @@ TEST_P(uct_attr, only_rows_that_are_honoured)
          {row{"SEG_SIZE", "4k", true}, row{"TX_QUEUE_LEN", "32", true},
           row{"MAX_NUM_EPS", "3", true}, row{"RX_QUEUE_LEN", "32", transport != "self"},
           row{"CONN_TIMEOUT", "3s", network}, row{"BATCH", "0", transport == "tcp"},
-          row{"ATTEND", "n", transport == "tcp"}, row{"FIFO", "n", transport == "shm"}}) {
+          row{"ATTEND", "n", transport == "tcp"}, row{"LOCAL_PACING", "y", transport == "tcp"},
+          row{"FIFO", "n", transport == "shm"}}) {
         ucs_status_t status = uct_config_modify(config, r.name, r.value);
         EXPECT_EQ(status, r.honoured ? UCS_OK : UCS_ERR_NO_ELEM) << r.name;
     }

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An interface that was opened with keepalive_interval finds out that a peer has gone though
-// nothing is sent. The peers are processes of their own; the test process judges by their exit
+// What an interface has to do with the network: opened with keepalive_interval it finds out that a
+// peer has gone though nothing is sent, it tells the figures of its device, and it paces only what
+// leaves the host. The peers are processes of their own; the test process judges by their exit
 // codes.
 #include "fabtests-ext/common/two_hosts.h"
 #include "uct_entity.h"
 
+#include <arpa/inet.h>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <rdma/fabric.h>
+#include <set>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -325,6 +331,85 @@ TEST_F(uct_network, figures_are_those_of_the_device)
     two_hosts::outcome got = two_hosts::run(1, look, look);
     EXPECT_EQ(0, got.first);
     EXPECT_EQ(0, got.second);
+}
+
+// ---- Pacing
+
+// The congestion control of each connection of this process to a host: its name, or "" for none.
+std::multiset<std::string> controls(const std::string &address)
+{
+    std::multiset<std::string> found;
+    for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        int fd = atoi(entry.path().filename().c_str());
+        sockaddr_in peer{};
+        socklen_t length = sizeof(peer);
+        char name[16] = {};
+        socklen_t size = sizeof(name);
+        if (getpeername(fd, reinterpret_cast<sockaddr *>(&peer), &length) == 0 &&
+            peer.sin_family == AF_INET && inet_ntoa(peer.sin_addr) == address &&
+            getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0) {
+            found.insert(name);
+        }
+    }
+    return found;
+}
+
+// Makes BBR the congestion control of this network namespace.
+bool use_bbr()
+{
+    std::ofstream file("/proc/sys/net/ipv4/tcp_congestion_control");
+    return static_cast<bool>(file << "bbr" << std::flush);
+}
+
+constexpr int no_bbr = 3;
+
+int judge_pacing(host &self, const char *local_pacing, const std::multiset<std::string> &within)
+{
+    if (!use_bbr()) {
+        return no_bbr;
+    }
+    setenv("UCX_TCP_LOCAL_PACING", local_pacing, 1);
+    std::string device = self.device(0);
+    entity::options o;
+    o.device = device.c_str();
+    entity e("tcp", o), neighbour("tcp", o);
+    reach(e, self.other);
+    uct_ep_h ep = e.connect(neighbour);
+    EXPECT_TRUE(progress_until(e, [&] {
+        uct_worker_progress(neighbour.worker);
+        uct_ep_am_short(ep, 1, 0, nullptr, 0);
+        return !neighbour.received.empty();
+    }));
+    EXPECT_EQ(within, controls(host::address(self.number, 0)));
+    EXPECT_EQ((std::multiset<std::string>{"bbr"}), controls(host::address(1 - self.number, 0)));
+    // The wire goes with the first who leaves.
+    self.other.tell("seen");
+    EXPECT_EQ("seen", self.other.hear());
+    return verdict();
+}
+
+class uct_pacing : public uct_network {
+  protected:
+    static void judge(const char *local_pacing, const std::multiset<std::string> &within)
+    {
+        auto role = [&](host &self) { return judge_pacing(self, local_pacing, within); };
+        two_hosts::outcome got = two_hosts::run(1, role, role);
+        if (got.first == no_bbr && got.second == no_bbr) {
+            GTEST_SKIP() << "no BBR in this kernel, or it may not be chosen";
+        }
+        EXPECT_EQ(0, got.first);
+        EXPECT_EQ(0, got.second);
+    }
+};
+
+TEST_F(uct_pacing, ends_within_the_host_and_stays_beyond)
+{
+    judge("n", {"reno", "reno"});
+}
+
+TEST_F(uct_pacing, stays_where_it_is_wanted)
+{
+    judge("y", {"bbr", "bbr"});
 }
 
 } // namespace

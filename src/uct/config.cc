@@ -58,6 +58,10 @@ constexpr field iface_fields[] = {
      "A thread answers reads of this process's memory, and sends gathered messages, while the "
      "program does not call in. Without it reads wait, and nothing is gathered. Of tcp alone.",
      offsetof(iface_values, attend), &bool_},
+    {"LOCAL_PACING", "n",
+     "Leave connections within the host to the system's congestion control though it paces, as BBR "
+     "does, which costs a timer for each packet. Of tcp alone.",
+     offsetof(iface_values, local_pacing), &bool_},
 };
 struct rows {
     size_t first;
@@ -66,7 +70,7 @@ struct rows {
 constexpr rows shm_rows = {0, 5};
 constexpr rows self_rows = {2, 3};
 constexpr rows network_rows = {1, 5};
-constexpr rows tcp_rows = {1, 7};
+constexpr rows tcp_rows = {1, 8};
 
 constexpr field cm_fields[] = {
     {"PRIV_DATA_LEN", "4k", "Private data a connection request or reply carries, in bytes.",

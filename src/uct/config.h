@@ -50,6 +50,7 @@ struct uct_iface_config final : uct::config_object {
         double connect_timeout = 0; // CONN_TIMEOUT, seconds
         size_t batch = 0;           // BATCH, bytes
         bool attend = false;        // ATTEND
+        bool local_pacing = false;  // LOCAL_PACING
         bool fifo = false;          // FIFO
     } v;
     std::span<const ucs::config::field> fields() const override;

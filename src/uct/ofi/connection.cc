@@ -5,6 +5,7 @@
 #include "ucs/sockaddr.h"
 #include "uct/ofi/error.h"
 #include "uct/ofi/msg_iface.h"
+#include "uct/ofi/pacing.h"
 
 #include <algorithm>
 #include <cstring>
@@ -246,6 +247,9 @@ void msg_iface::on_connected(connection *c, const hello *answer)
     }
     c->now = connection::state::connected;
     --pending_;
+    if (unpace_) {
+        stop_local_pacing(c->endpoint.get(), &last_socket_);
+    }
     for (ep *e : c->eps) {
         e->target = c->endpoint.get();
         e->set_connected();

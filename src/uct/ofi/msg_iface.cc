@@ -6,6 +6,7 @@
 #include "ucs/sockaddr.h"
 #include "uct/ofi/eq.h"
 #include "uct/ofi/error.h"
+#include "uct/ofi/pacing.h"
 #include "uct/ofi/tcp_state.h"
 #include "uct/ops.h"
 
@@ -62,7 +63,8 @@ msg_iface::msg_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
       timeout_ns_(config.v.connect_timeout < max_timeout
                       ? static_cast<uint64_t>(config.v.connect_timeout * 1e9)
                       : UINT64_MAX),
-      attend_(config.v.attend && md.provider.transport == "tcp")
+      attend_(config.v.attend && md.provider.transport == "tcp"),
+      unpace_(!config.v.local_pacing && md.provider.transport == "tcp" && system_paces())
 {
     if (!attend_) {
         limit.batched = 0;

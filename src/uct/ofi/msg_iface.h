@@ -91,6 +91,8 @@ class msg_iface final : public iface {
     ucs::biased_lock lock_;
     bool watching_ = false;
     bool attend_; // asked for, and possible so far
+    bool unpace_; // connections within the host
+    int last_socket_ = 0;
     std::unique_ptr<attendant> attendant_;
 };
 
