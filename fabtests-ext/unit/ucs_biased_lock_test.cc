@@ -50,7 +50,9 @@ TEST(biased_lock, visitor_is_turned_away_while_the_owner_is_inside)
         bool entered = true;
         std::thread([&] { entered = lock.try_visit(); }).join();
         EXPECT_FALSE(entered);
+        EXPECT_TRUE(lock.occupied());
     }
+    EXPECT_FALSE(lock.occupied());
     bool entered = false;
     std::thread([&] {
         entered = lock.try_visit();

@@ -61,6 +61,8 @@ class biased_lock {
     // The visitor's side: false when the owner is inside.
     bool try_visit();
     void end_visit();
+    // Whether the owner was inside a moment ago, for those who would rather not try.
+    bool occupied() const { return inside_.load(std::memory_order_relaxed); }
 
   private:
     void enter()

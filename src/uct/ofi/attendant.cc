@@ -22,6 +22,7 @@ namespace uct::ofi {
 namespace {
 
 constexpr uint64_t tick_ns = 100'000;
+constexpr uint64_t slow_tick_ns = 400'000; // while the program calls in, and so sends them itself
 constexpr uint64_t rest_ns = 1'000'000;
 constexpr uint64_t seldom_ns = 100'000; // a program that polls less often than this is away
 constexpr unsigned quiet_limit = 20;    // ticks without a new batch
@@ -44,7 +45,8 @@ class signals_blocked {
 
 } // namespace
 
-attendant::attendant(msg_iface &home) : home_(home), polls_seen_at_(ucs::monotonic_ns())
+attendant::attendant(msg_iface &home)
+    : home_(home), tick_(tick_ns), polls_seen_at_(ucs::monotonic_ns())
 {
     wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake_fd_ < 0) {
@@ -102,7 +104,7 @@ bool attendant::sleep()
         most = rest_ns;
     }
     if (ticking_.load(std::memory_order_relaxed)) {
-        most = std::min(most, tick_ns);
+        most = std::min(most, tick_);
     }
     timespec limit{0, static_cast<long>(most)};
     int n = ppoll(fds, watching ? 2 : 1, most == UINT64_MAX ? nullptr : &limit, nullptr);
@@ -115,7 +117,11 @@ bool attendant::sleep()
 
 void attendant::look_at_batches()
 {
+    uint64_t polls = polls_.load(std::memory_order_relaxed);
     uint64_t now = batches_.load(std::memory_order_relaxed);
+    bool busy = polls != polls_at_tick_ || now != batches_seen_ || home_.lock().occupied();
+    tick_ = busy ? std::min(2 * tick_, slow_tick_ns) : tick_ns;
+    polls_at_tick_ = polls;
     if (now != batches_seen_) {
         batches_seen_ = now;
         quiet_ticks_ = 0;
@@ -151,6 +157,7 @@ void attendant::look_at_queue(bool readable)
     home_.lock().end_visit();
 }
 
+// The program polls often, or is at it: to move a long message takes it longer than that.
 bool attendant::attended()
 {
     uint64_t now = ucs::monotonic_ns();
@@ -158,7 +165,7 @@ bool attendant::attended()
     bool often = (polls - polls_seen_) * seldom_ns > now - polls_seen_at_ + seldom_ns;
     polls_seen_ = polls;
     polls_seen_at_ = now;
-    return often;
+    return often || home_.lock().occupied();
 }
 
 } // namespace uct::ofi

@@ -6,7 +6,7 @@
 //
 // It sleeps until the queue's descriptor shows traffic. While the program polls often itself that
 // would only disturb it, so the attendant looks again after rest_ns. While batches come it looks
-// every tick_ns, and sends the one that is the same as before.
+// every tick_ns, less often if the program calls in, and sends the one that is the same as before.
 #pragma once
 
 #include <atomic>
@@ -58,6 +58,8 @@ class attendant {
     // The thread's own.
     uint64_t batches_seen_ = 0;
     unsigned quiet_ticks_ = 0;
+    uint64_t tick_;
+    uint64_t polls_at_tick_ = 0;
     uint64_t polls_seen_ = 0;
     uint64_t polls_seen_at_ = 0;
     bool resting_ = false;
