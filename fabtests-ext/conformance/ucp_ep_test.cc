@@ -366,4 +366,72 @@ TEST(ucp_reach, proto_info_prints_the_lanes)
 
 UCP_TEST_OVER(ucp_wireup, "self", "shm", "tcp", "shm,tcp", "all");
 
+// Processes whose segments differ send each other what the other one has room for.
+class ucp_segments : public testing::TestWithParam<const char *> {
+  protected:
+    ucp_segments() : small_(with_segments("2k")), large_(with_segments("16k")) {}
+
+    static std::unique_ptr<entity> with_segments(const char *size)
+    {
+        options o;
+        o.tls = GetParam();
+        constexpr const char *variables[] = {"UCX_TCP_SEG_SIZE", "UCX_SHM_SEG_SIZE",
+                                             "UCX_VERBS_SEG_SIZE"};
+        for (const char *name : variables) {
+            setenv(name, size, 1);
+        }
+        auto e = std::make_unique<entity>(o);
+        for (const char *name : variables) {
+            unsetenv(name);
+        }
+        return e;
+    }
+
+    void SetUp() override
+    {
+        ASSERT_EQ(UCS_OK, create_ep(*small_, large_->address(), &to_large_));
+        ASSERT_EQ(UCS_OK, create_ep(*large_, small_->address(), &to_small_));
+    }
+    void TearDown() override
+    {
+        ucs_status_ptr_t one = close_nb(to_large_), other = close_nb(to_small_);
+        EXPECT_EQ(UCS_OK, wait({small_.get(), large_.get()}, one));
+        EXPECT_EQ(UCS_OK, wait({small_.get(), large_.get()}, other));
+    }
+
+    // Posted back to back, as what is gathered is.
+    void burst(entity &from, ucp_ep_h ep, entity &to)
+    {
+        constexpr size_t count = 200, length = 500;
+        std::vector<std::vector<char>> out, in(count, std::vector<char>(length));
+        std::vector<ucs_status_ptr_t> requests;
+        for (size_t i = 0; i < count; ++i) {
+            requests.push_back(recv_nb(to, in[i].data(), length, i));
+            out.emplace_back(length, static_cast<char>(i + 1));
+        }
+        for (size_t i = 0; i < count; ++i) {
+            requests.push_back(send_nb(ep, out[i].data(), length, i));
+        }
+        for (ucs_status_ptr_t r : requests) {
+            ASSERT_EQ(UCS_OK, wait({&from, &to}, r));
+        }
+        EXPECT_EQ(out, in);
+    }
+
+    std::unique_ptr<entity> small_, large_;
+    ucp_ep_h to_large_ = nullptr, to_small_ = nullptr;
+};
+
+TEST_P(ucp_segments, of_different_size)
+{
+    for (size_t length : {1, 1900, 2040, 2100, 8000, 17000, 60000, 500000}) {
+        ping(*large_, to_small_, *small_, length);
+        ping(*small_, to_large_, *large_, length);
+    }
+    burst(*large_, to_small_, *small_);
+    burst(*small_, to_large_, *large_);
+}
+
+UCP_TEST_OVER(ucp_segments, "shm", "tcp");
+
 } // namespace

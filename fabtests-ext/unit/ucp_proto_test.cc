@@ -4,6 +4,7 @@
 // Every request completes exactly once, and not before the transport is done with its buffer.
 #include "fabtests-ext/common/fake_uct.h"
 #include "fabtests-ext/common/ucp_pair.h"
+#include "ucp/address.h"
 #include "ucp/ep.h"
 #include "ucp/mem.h"
 #include "ucp/proto.h"
@@ -100,6 +101,21 @@ class ucp_proto : public testing::Test {
     std::vector<std::unique_ptr<fake_uct::endpoint>> fakes;
     fake_uct::endpoint *lane = nullptr, *back = nullptr;
 };
+
+TEST_F(ucp_proto, an_address_whose_messages_have_no_room_for_headers_is_refused)
+{
+    size_t &most = a->worker->ifaces.front()->attr.cap.am.max_bcopy;
+    size_t before = most;
+    ucp::unpacked_address out;
+    most = ucp::LEAST_MAX_MESSAGE;
+    std::vector<uint8_t> good = ucp::pack_address(*a->worker, false);
+    EXPECT_EQ(UCS_OK, ucp::unpack_address(good.data(), good.size(), &out));
+    EXPECT_EQ(most, out.resources.front().max_message);
+    most = ucp::LEAST_MAX_MESSAGE - 1;
+    std::vector<uint8_t> bad = ucp::pack_address(*a->worker, false);
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR, ucp::unpack_address(bad.data(), bad.size(), &out));
+    most = before;
+}
 
 TEST_F(ucp_proto, sends_that_find_no_room_keep_their_order)
 {

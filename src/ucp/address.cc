@@ -6,6 +6,7 @@
 #include "ucp/worker.h"
 #include "ucs/sys.h"
 
+#include <algorithm>
 #include <cstring>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@ namespace ucp {
 namespace {
 
 constexpr uint16_t MAGIC = 0x7875; // "ux"
-constexpr uint8_t VERSION = 1;
+constexpr uint8_t VERSION = 2;
 constexpr uint8_t FLAG_HOST = 1;
 
 // FNV-1a with a final mix: every single changed byte changes it.
@@ -111,6 +112,7 @@ void pack_resources(writer &w, const ucp_worker &worker, bool net_only)
         }
         w.put_bytes(rsc.desc.tl_name, strnlen(rsc.desc.tl_name, sizeof(rsc.desc.tl_name)));
         w.put(rsc.md_index);
+        w.put(static_cast<uint32_t>(std::min<size_t>(iface->attr.cap.am.max_bcopy, UINT32_MAX)));
         w.put_bytes(iface->device_addr.data(), iface->device_addr.size());
         w.put_bytes(iface->iface_addr.data(), iface->iface_addr.size());
         ++count;
@@ -184,6 +186,8 @@ ucs_status_t unpack_address(const void *blob, size_t limit, unpacked_address *ou
         address_resource rsc;
         rsc.tl_name = r.get_bytes<std::string>();
         rsc.md_index = r.get<uint8_t>();
+        rsc.max_message = r.get<uint32_t>();
+        r.bad = r.bad || rsc.max_message < LEAST_MAX_MESSAGE;
         rsc.device_addr = r.get_bytes<std::vector<uint8_t>>();
         rsc.iface_addr = r.get_bytes<std::vector<uint8_t>>();
         rsc.device_addr.reserve(1); // data() is never null

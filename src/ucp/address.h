@@ -10,7 +10,8 @@
 //   +--------+---+-----+--------+--------+--------------+--------------+
 //   | uuid u64 | incarnation u32 | name: u8 + bytes |                      body
 //   | host: boot u64, pid_ns u64, pid u32 |      when flags has HOST
-//   | count u8 | count times: u8 + tl name, u8 md, u8 + device address, u8 + iface address |
+//   | count u8 | count times: u8 + tl name, u8 md, u32 largest message,
+//   |            u8 + device address, u8 + iface address |
 #pragma once
 
 #include <ucs/type/status.h>
@@ -27,6 +28,7 @@ namespace ucp {
 struct address_resource {
     std::string tl_name;
     uint8_t md_index;
+    uint32_t max_message; // largest active message that the worker takes there, bytes
     std::vector<uint8_t> device_addr;
     std::vector<uint8_t> iface_addr;
 };
@@ -44,6 +46,8 @@ struct unpacked_address {
 
 constexpr size_t ADDRESS_HEAD = 16;
 constexpr size_t ADDRESS_MAX = 4096;
+// The least that any transport takes as its SEG_SIZE: every header fits.
+constexpr uint32_t LEAST_MAX_MESSAGE = 512;
 
 std::vector<uint8_t> pack_address(const ucp_worker &worker, bool net_only);
 

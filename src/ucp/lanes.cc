@@ -152,26 +152,27 @@ size_t default_rndv_unmapped(tl_class cls)
     return cls == tl_class::shm ? 16384 : default_rndv_thresh(cls);
 }
 
-void set_limits(ucp_ep *ep)
+// theirs: the largest message that the peer takes.
+void set_limits(ucp_ep *ep, size_t theirs)
 {
     const uct_iface_attr_t &attr = *ep->am_lane().attr;
     const config &config = ep->worker->context->config;
     bool zcopy = attr.cap.flags & UCT_IFACE_FLAG_AM_ZCOPY;
     tl_class cls = ep->worker->context->resources[ep->am_lane().iface->resource].cls;
-    ep->limits.max_short =
-        attr.cap.flags & UCT_IFACE_FLAG_AM_SHORT && attr.cap.am.max_short > SHORT_HEADER
-            ? attr.cap.am.max_short - SHORT_HEADER
-            : 0;
-    ep->limits.max_bcopy = attr.cap.am.max_bcopy;
-    ep->limits.max_zcopy = zcopy ? attr.cap.am.max_zcopy : 0;
-    ep->limits.max_hdr = zcopy ? attr.cap.am.max_hdr : 0;
+    size_t most_short = std::min(attr.cap.am.max_short, theirs);
+    ep->limits.max_short = attr.cap.flags & UCT_IFACE_FLAG_AM_SHORT && most_short > SHORT_HEADER
+                               ? most_short - SHORT_HEADER
+                               : 0;
+    ep->limits.max_bcopy = std::min(attr.cap.am.max_bcopy, theirs);
+    ep->limits.max_zcopy = zcopy ? std::min(attr.cap.am.max_zcopy, theirs) : 0;
+    ep->limits.max_hdr = zcopy ? std::min(attr.cap.am.max_hdr, theirs) : 0;
     ep->limits.max_iov = zcopy ? attr.cap.am.max_iov : 0;
     bool by_default = config.rndv_thresh == SIZE_AUTO;
     ep->limits.rndv_thresh = by_default ? default_rndv_thresh(cls) : config.rndv_thresh;
     ep->limits.rndv_unmapped = by_default ? default_rndv_unmapped(cls) : config.rndv_thresh;
     ep->limits.zcopy_thresh = config.zcopy_thresh == SIZE_AUTO ? 16384 : config.zcopy_thresh;
     ep->limits.put_message =
-        cls == tl_class::net ? std::min(PUT_MESSAGE, attr.cap.am.max_bcopy / 2) : 0;
+        cls == tl_class::net ? std::min(PUT_MESSAGE, ep->limits.max_bcopy / 2) : 0;
 }
 
 } // namespace
@@ -209,7 +210,7 @@ ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer)
         }
     }
     add_rails(ep, found, found[rma]);
-    set_limits(ep);
+    set_limits(ep, found[am].remote->max_message);
     announce_ep(*ep);
     return UCS_OK;
 }

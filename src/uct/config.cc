@@ -40,7 +40,8 @@ constexpr field iface_fields[] = {
      offsetof(iface_values, rx_queue_len), &uint_},
     {"SEG_SIZE", "auto",
      "Largest message sent through an internal buffer, in bytes. auto: 33024 over tcp, 8192 over "
-     "verbs and self, 4096 over shm.",
+     "verbs and self, 4096 over shm. Where processes differ in it UCP sends what both have room "
+     "for; users of UCT must agree.",
      offsetof(iface_values, seg_size), &size_},
     {"TX_QUEUE_LEN", "0", "Operations in flight. 0: as many as the provider takes.",
      offsetof(iface_values, tx_queue_len), &uint_},

@@ -21,7 +21,7 @@
 
 namespace uct::ofi {
 
-constexpr uint8_t address_version = 3;
+constexpr uint8_t address_version = 4;
 
 enum class address_kind : uint8_t { device = 1, rdm = 2, msg = 3 };
 
@@ -61,7 +61,8 @@ struct msg_address {
     address_header header;
     uint64_t id;
     uint16_t port;
-    uint8_t reserved[6];
+    uint16_t reserved;
+    uint32_t segment; // the largest message it takes
 };
 static_assert(sizeof(msg_address) == 24);
 

@@ -23,7 +23,13 @@ bool ep::streaming()
     } else if (burst_ > 1 && ucs::monotonic_ns() - last_small_ > burst_gap_ns) {
         burst_ = 0;
     }
-    return ++burst_ > burst_alone;
+    return ++burst_ > burst_alone && batch_room_ > 0;
+}
+
+// A peer without room for a record of the largest message that joins gets none.
+void ep::set_batch_room(size_t most)
+{
+    batch_room_ = batch_step(owner().limit.batched) <= most ? most : 0;
 }
 
 ucs_status_t ep::add_to_batch(uint8_t id, const void *head, size_t head_length, const void *payload,
@@ -33,8 +39,8 @@ ucs_status_t ep::add_to_batch(uint8_t id, const void *head, size_t head_length, 
     size_t total = head_length + length;
     bool paused = now - last_small_ > burst_gap_ns;
     last_small_ = now;
-    if (batch_ && (batch_->length + batch_step(total) > owner().limit.segment ||
-                   now - batch_begun_ > batch_age_ns)) {
+    if (batch_ &&
+        (batch_->length + batch_step(total) > batch_room_ || now - batch_begun_ > batch_age_ns)) {
         flush_batch();
         if (UCS_UNLIKELY(!ready())) {
             return not_ready();

@@ -103,6 +103,8 @@ class ep final : public uct::ep {
     void set_bell(remote_bell *bell) { bell_ = bell; }
     void set_region(const char *head) { region_ = head; }
     void set_fifo(send_fifo *fifo) { fifo_ = fifo; }
+    // most: bytes of a batch that both sides have room for.
+    void set_batch_room(size_t most);
     // The peer is an interface of this process, over shared memory.
     void set_in_process() { in_process_ = true; }
 
@@ -200,6 +202,7 @@ class ep final : public uct::ep {
     ucs::list<op, &op::link> in_flight_;
     ucs::list<op, &op::link> held_ops_; // packed, and refused by the core for now
     buffer_op *batch_ = nullptr;        // small messages that wait for more
+    size_t batch_room_ = 0;             // bytes it may grow to; 0: nothing is gathered
     unsigned burst_ = 0;                // small messages posted back to back
     uint64_t burst_round_ = 0;          // the round of progress they were posted in
     uint64_t last_small_ = 0;           // when the last one of a burst had been posted

@@ -166,6 +166,7 @@ ucs_status_t msg_iface::write_address(uct_iface_addr_t *address)
     a.header = make_header(address_kind::msg, transport_hash(domain.provider.transport), sizeof(a));
     a.id = id_;
     a.port = ucs::sockaddr_port(reinterpret_cast<const sockaddr *>(&own_));
+    a.segment = static_cast<uint32_t>(limit.segment);
     memcpy(address, &a, sizeof(a));
     return UCS_OK;
 }
@@ -209,6 +210,7 @@ void msg_iface::connect(ep &from, const peer_address &to)
         c = &connect_to(device, address);
     }
     from.conn = c;
+    from.set_batch_room(std::min<size_t>(limit.segment, address.segment));
     c->eps.push_back(&from);
     if (c->now == connection::state::connected) {
         from.target = c->endpoint.get();
