@@ -332,15 +332,13 @@ void msg_iface::probe(ep &e)
     if (!c || c->now != connection::state::connected) {
         return;
     }
-    sockaddr_storage local{}, remote{};
-    size_t length = sizeof(local);
-    if (domain.provider.transport != "tcp" || fi_getname(&c->endpoint->fid, &local, &length) != 0 ||
-        (length = sizeof(remote), fi_getpeer(c->endpoint.get(), &remote, &length)) != 0) {
+    tcp_ends ends;
+    if (domain.provider.transport != "tcp" || !ends_of(c->endpoint.get(), &ends)) {
         return;
     }
-    if (unanswered(local, remote) >= dead_after) {
+    if (unanswered(ends) >= dead_after) {
         ucs_debug("tcp/%s: nothing acknowledges what goes to %s", domain.dev.name.c_str(),
-                  ucs::sockaddr_string(reinterpret_cast<sockaddr *>(&remote)).c_str());
+                  ucs::sockaddr_string(ends.there()).c_str());
         broken_.emplace_back(c, UCS_ERR_ENDPOINT_TIMEOUT);
     }
 }

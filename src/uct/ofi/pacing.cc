@@ -5,12 +5,12 @@
 
 #include "ucs/log.h"
 #include "ucs/sockaddr.h"
+#include "uct/ofi/tcp_state.h"
 
 #include <cerrno>
 #include <cstring>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <rdma/fi_cm.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,13 +20,6 @@ namespace {
 
 constexpr char unpaced[] = "reno";
 constexpr int most_closed = 64; // descriptors in a row that are not open: there are no more above
-
-struct ends {
-    sockaddr_storage local, remote;
-
-    const sockaddr *here() const { return reinterpret_cast<const sockaddr *>(&local); }
-    const sockaddr *there() const { return reinterpret_cast<const sockaddr *>(&remote); }
-};
 
 using name_call = int (*)(int, sockaddr *, socklen_t *);
 
@@ -38,12 +31,12 @@ bool is(name_call name_of, int fd, const sockaddr *address)
            ucs::sockaddr_equal(reinterpret_cast<sockaddr *>(&name), address);
 }
 
-bool is_between(int fd, const ends &of)
+bool is_between(int fd, const tcp_ends &of)
 {
     return is(getsockname, fd, of.here()) && is(getpeername, fd, of.there());
 }
 
-int find_socket(const ends &of, int near)
+int find_socket(const tcp_ends &of, int near)
 {
     for (int fd = near, closed = 0; closed < most_closed; ++fd) {
         errno = 0;
@@ -77,11 +70,8 @@ bool system_paces()
 
 void stop_local_pacing(fid_ep *endpoint, int *near)
 {
-    ends of{};
-    size_t length = sizeof(of.local);
-    if (fi_getname(&endpoint->fid, &of.local, &length) != 0 ||
-        (length = sizeof(of.remote), fi_getpeer(endpoint, &of.remote, &length)) != 0 ||
-        !ucs::sockaddr_same_host(of.here(), of.there())) {
+    tcp_ends of;
+    if (!ends_of(endpoint, &of) || !ucs::sockaddr_same_host(of.here(), of.there())) {
         return;
     }
     int fd = find_socket(of, *near);

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <mutex>
 #include <netinet/in.h>
+#include <rdma/fi_cm.h>
 #include <string>
 #include <vector>
 
@@ -70,7 +71,15 @@ void read_table(const char *path, std::vector<stalled> &out)
 
 } // namespace
 
-unsigned unanswered(const sockaddr_storage &local, const sockaddr_storage &remote)
+bool ends_of(fid_ep *endpoint, tcp_ends *out)
+{
+    *out = {};
+    size_t local = sizeof(out->local), remote = sizeof(out->remote);
+    return fi_getname(&endpoint->fid, &out->local, &local) == 0 &&
+           fi_getpeer(endpoint, &out->remote, &remote) == 0;
+}
+
+unsigned unanswered(const tcp_ends &of)
 {
     static std::mutex mutex;
     static uint64_t read_at = 0;
@@ -83,8 +92,8 @@ unsigned unanswered(const sockaddr_storage &local, const sockaddr_storage &remot
         read_table("/proc/self/net/tcp6", table);
         read_at = now;
     }
-    side here = side_of(local);
-    side there = side_of(remote);
+    side here = side_of(of.local);
+    side there = side_of(of.remote);
     for (const stalled &s : table) {
         if (s.local == here && s.remote == there) {
             return s.count;
