@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the provider costs and gains: latency, message rate and bandwidth between two processes over
-// the provider, over the raw core provider below it and over libfabric's own RDM on MSG, all in
-// every round of one run. The figure is the best short batch: other load on the machine only adds.
+// the provider, against the raw core provider below it and libfabric's own RDM on MSG. The two that
+// are compared are open at once and take turns batch by batch, so that both see the machine in the
+// same state. Said are the best batch of each, with their ratio (other load on the machine only
+// adds), and the median ratio of two batches that came one after the other.
 //
-// Usage: prov_lat [rounds [part of a name]]
+// Usage: prov_lat [rounds [part of a figure's title [part of a contender's name]]]
 #include "fabtests-ext/common/fabric_app.h"
 
 #include <algorithm>
 #include <map>
+#include <memory>
 
 using namespace app;
 
@@ -160,8 +163,14 @@ struct end_point : fabric_side {
     }
 };
 
-// Of the best batch.
-double measure(const figure &f, const way &w, partner &p, bool server, int milliseconds)
+const way &way_of(const char *name)
+{
+    return *std::find_if(std::begin(ways), std::end(ways),
+                         [&](const way &w) { return !strcmp(w.name, name); });
+}
+
+// A contender's end, connected, with what it receives first posted.
+std::unique_ptr<end_point> open_end(const figure &f, const way &w, partner &p, bool server)
 {
     options o;
     o.provider = w.provider;
@@ -170,79 +179,111 @@ double measure(const figure &f, const way &w, partner &p, bool server, int milli
     o.threading = w.threading;
     if (w.transports)
         setenv("FI_UCXLIKE_TLS", w.transports, 1);
-    end_point s(o, f.size);
+    auto s = std::make_unique<end_point>(o, f.size);
     if (w.type == FI_EP_RDM)
-        s.open_rdm(p);
+        s->open_rdm(p);
     else if (server)
-        s.serve(p);
+        s->serve(p);
     else
-        s.dial(p);
-    s.post(server ? f.window : 1);
+        s->dial(p);
+    s->post(server ? f.window : 1);
     p.barrier();
-    using clock = std::chrono::steady_clock;
-    double least = 1e18;
-    auto end = clock::now() + std::chrono::milliseconds(milliseconds);
-    for (bool last = false; !last;) {
-        auto start = clock::now();
+    return s;
+}
+
+// Microseconds. The client says in its messages whether the batch is the last; both return it.
+double batch(const figure &f, end_point &s, bool server, bool *last)
+{
+    auto start = std::chrono::steady_clock::now();
+    if (!server)
+        s.out[0] = *last;
+    for (int i = 0; i < f.turns; ++i) {
         if (!server)
-            s.out[0] = last = start > end; // the client says when it is enough
-        for (int i = 0; i < f.turns; ++i) {
-            if (!server)
-                s.send(f.window);
-            s.await(s.rxcq, server ? f.window : 1);
-            if (server)
-                last = s.in[0];
-            s.post(server ? f.window : 1);
-            if (server)
-                s.answer();
-        }
-        std::chrono::duration<double, std::micro> took = clock::now() - start;
-        least = std::min(least, took.count());
+            s.send(f.window);
+        s.await(s.rxcq, server ? f.window : 1);
+        if (server)
+            *last = s.in[0];
+        s.post(server ? f.window : 1);
+        if (server)
+            s.answer();
+    }
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+        .count();
+}
+
+struct result {
+    double ours, theirs;          // the best
+    std::vector<double> of_pairs; // ratios
+
+    result(bool most) : ours(most ? 0 : 1e18), theirs(ours) {}
+    void add(bool most, double our, double their)
+    {
+        ours = most ? std::max(ours, our) : std::min(ours, our);
+        theirs = most ? std::max(theirs, their) : std::min(theirs, their);
+        of_pairs.push_back(our / their);
+    }
+    double median()
+    {
+        auto middle = of_pairs.begin() + static_cast<ptrdiff_t>(of_pairs.size() / 2);
+        std::nth_element(of_pairs.begin(), middle, of_pairs.end());
+        return *middle;
+    }
+};
+
+void measure(const figure &f, const comparison &c, partner &p, bool server, int milliseconds,
+             result &r)
+{
+    auto ours = open_end(f, way_of(c.name), p, server);
+    auto theirs = open_end(f, way_of(c.against), p, server);
+    bool last = false;
+    batch(f, *ours, server, &last); // connects, and warms up
+    batch(f, *theirs, server, &last);
+    auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+    for (bool ours_first = false; !last; ours_first = !ours_first) {
+        bool no = false;
+        double first = batch(f, ours_first ? *ours : *theirs, server, &no);
+        if (!server)
+            last = std::chrono::steady_clock::now() > end;
+        double second = batch(f, ours_first ? *theirs : *ours, server, &last);
+        r.add(f.most, f.of(ours_first ? first : second, f), f.of(ours_first ? second : first, f));
     }
     p.barrier();
-    return f.of(least, f);
 }
 
-using results = std::map<std::string, double>;
+using results = std::map<const comparison *, result>;
 
-void show(const figure &f, const results &best)
+void show(const figure &f, results &of)
 {
-    printf("\n%s, %s, the best batch\n", f.title, f.unit);
-    printf("%-34s %9s   %-25s %9s %6s %6s\n", "", "", "against", "", "ratio", "aim");
+    printf("\n%s, %s\n", f.title, f.unit);
+    printf("%-34s %9s   %-25s %9s %6s %6s %6s\n", "", "best", "against", "best", "ratio", "pairs",
+           "aim");
     for (const comparison &c : f.compared) {
-        auto ours = best.find(c.name), theirs = best.find(c.against);
-        if (ours != best.end() && theirs != best.end())
-            printf("%-34s %9.3f   %-25s %9.3f %6.2f  %s%.2f\n", c.name, ours->second, c.against,
-                   theirs->second, ours->second / theirs->second, f.most ? ">=" : "<=", c.aim);
+        auto r = of.find(&c);
+        if (r != of.end())
+            printf("%-34s %9.3f   %-25s %9.3f %6.2f %6.2f  %s%.2f\n", c.name, r->second.ours,
+                   c.against, r->second.theirs, r->second.ours / r->second.theirs,
+                   r->second.median(), f.most ? ">=" : "<=", c.aim);
     }
 }
 
-bool takes_part(const figure &f, const way &w)
+void run(partner &p, bool server, int rounds, const char *title, const char *name)
 {
-    return std::any_of(f.compared.begin(), f.compared.end(), [&](const comparison &c) {
-        return c.name == w.name || c.against == w.name;
-    });
-}
-
-void run(partner &p, bool server, int rounds, const char *only)
-{
-    std::map<const figure *, results> best;
-    for (int r = 0; r < rounds; ++r) {
+    results all;
+    for (int round = 0; round < rounds; ++round) {
         for (const figure &f : figures) {
-            for (const way &w : ways) {
-                if (!takes_part(f, w) || !(strstr(w.name, only) || strstr(f.title, only)))
+            for (const comparison &c : f.compared) {
+                if (!strstr(f.title, title) || !strstr(c.name, name))
                     continue;
-                double now = measure(f, w, p, server, 200);
-                double &kept = best[&f].emplace(w.name, now).first->second;
-                kept = f.most ? std::max(kept, now) : std::min(kept, now);
+                measure(f, c, p, server, 300, all.try_emplace(&c, f.most).first->second);
             }
         }
     }
     if (server)
         return;
     for (const figure &f : figures)
-        if (best.count(&f))
-            show(f, best[&f]);
+        if (std::any_of(f.compared.begin(), f.compared.end(),
+                        [&](const comparison &c) { return all.count(&c); }))
+            show(f, all);
 }
 
 } // namespace
@@ -250,9 +291,10 @@ void run(partner &p, bool server, int rounds, const char *only)
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 5;
-    const char *only = argc > 2 ? argv[2] : "";
-    std::string failed = run_pair([&](partner &p) { run(p, true, rounds, only); },
-                                  [&](partner &p) { run(p, false, rounds, only); }, 600);
+    const char *title = argc > 2 ? argv[2] : "";
+    const char *name = argc > 3 ? argv[3] : "";
+    std::string failed = run_pair([&](partner &p) { run(p, true, rounds, title, name); },
+                                  [&](partner &p) { run(p, false, rounds, title, name); }, 600);
     if (!failed.empty())
         fprintf(stderr, "%s\n", failed.c_str());
     return failed.empty() ? 0 : 1;
