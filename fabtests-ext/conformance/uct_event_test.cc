@@ -3,7 +3,9 @@
 #include "uct_entity.h"
 
 #include <atomic>
+#include <fstream>
 #include <poll.h>
+#include <string>
 #include <thread>
 
 namespace uct_conformance {
@@ -117,6 +119,66 @@ TEST_P(uct_event, 210_who_has_polled_for_long_is_woken)
         pollfd p{fd, POLLIN, 0};
         EXPECT_EQ(poll(&p, 1, patience_ms), 1);
         EXPECT_TRUE(until([&] { return b().received.size() == round; }));
+    }
+}
+
+TEST_P(uct_event, 210_an_arm_holds_however_often_nothing_was_found)
+{
+    if (alone()) {
+        GTEST_SKIP();
+    }
+    uct_ep_h ep = a().connect(b());
+    ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+    ASSERT_TRUE(until([&] { return b().received.size() == 1; }));
+    int fd = -1;
+    ASSERT_EQ(uct_iface_event_fd_get(b().iface, &fd), UCS_OK);
+    for (int since_armed = 0; since_armed < 2000; ++since_armed) {
+        if (uct_worker_progress(b().worker) > 0) {
+            since_armed = 0;
+        }
+        while (since_armed == 0 && uct_iface_event_arm(b().iface, UCT_EVENT_RECV) == UCS_ERR_BUSY) {
+            uct_worker_progress(b().worker);
+        }
+    }
+    ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+    uct_worker_progress(a().worker);
+    pollfd p{fd, POLLIN, 0};
+    EXPECT_EQ(poll(&p, 1, patience_ms), 1);
+    EXPECT_TRUE(until([&] { return b().received.size() == 2; }));
+}
+
+size_t members(int epoll_fd)
+{
+    std::ifstream info("/proc/self/fdinfo/" + std::to_string(epoll_fd));
+    size_t count = 0;
+    for (std::string line; std::getline(info, line);) {
+        count += line.rfind("tfd:", 0) == 0;
+    }
+    return count;
+}
+
+// Each set of descriptors above a socket costs those who send to it.
+TEST_P(uct_event, 210_who_only_polls_is_in_no_set)
+{
+    if (alone()) {
+        GTEST_SKIP();
+    }
+    int fd = -1;
+    ASSERT_EQ(uct_iface_event_fd_get(b().iface, &fd), UCS_OK);
+    size_t at_first = members(fd);
+    if (at_first == 0) {
+        GTEST_SKIP() << "the descriptor is no set";
+    }
+    uct_ep_h ep = a().connect(b());
+    for (size_t round = 1; round <= 2; ++round) {
+        ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+        ASSERT_TRUE(until([&] { return b().received.size() == round; }));
+        for (int i = 0; i < 2000; ++i) {
+            uct_worker_progress(b().worker);
+        }
+        EXPECT_EQ(members(fd), 0u);
+        EXPECT_EQ(uct_iface_event_arm(b().iface, UCT_EVENT_RECV), UCS_OK);
+        EXPECT_EQ(members(fd), at_first);
     }
 }
 

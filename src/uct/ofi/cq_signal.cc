@@ -28,23 +28,22 @@ void cq_signal::mute(fid_cq *cq)
 
 ucs_status_t cq_signal::unmute()
 {
-    polls_ = 0;
-    if (signal_ < 0 || unmuted_) {
+    if (signal_ < 0) {
         return UCS_OK;
     }
     epoll_event event{.events = EPOLLIN, .data = {.ptr = tag_}};
-    if (epoll_ctl(set_, EPOLL_CTL_ADD, signal_, &event) != 0) {
+    if (epoll_ctl(set_, EPOLL_CTL_ADD, signal_, &event) != 0 && errno != EEXIST) {
         ucs_error("a queue's descriptor %d cannot be waited on: %s", signal_, strerror(errno));
         return UCS_ERR_IO_ERROR;
     }
-    unmuted_ = true;
     return UCS_OK;
 }
 
 void cq_signal::mute_again()
 {
-    epoll_ctl(set_, EPOLL_CTL_DEL, signal_, nullptr);
-    unmuted_ = false;
+    if (signal_ >= 0) {
+        epoll_ctl(set_, EPOLL_CTL_DEL, signal_, nullptr);
+    }
 }
 
 } // namespace uct::ofi

@@ -4,10 +4,8 @@
 // each message, 0.3 us each way, though nobody sleeps. It does so through a descriptor of its own
 // in the queue's epoll set, and writes nothing while what it wrote before has not been noticed.
 // Taken out of the set, it is never noticed; put back, it works as before. The sockets stay in the
-// set. Whoever has slept and then polls for a while without going to sleep again is spared it, too.
+// set.
 #pragma once
-
-#include "ucs/compiler.h"
 
 #include <rdma/fi_eq.h>
 #include <ucs/type/status.h>
@@ -17,27 +15,15 @@ namespace uct::ofi {
 class cq_signal {
   public:
     // Takes the descriptor out of a new queue's set, while it is the only one there. Does nothing
-    // where the core is made differently.
+    // where the core is made differently; nor do the others then.
     void mute(fid_cq *cq);
-    // UCS_OK: from here on somebody may sleep.
     ucs_status_t unmute();
-    // The queue was polled.
-    void polled()
-    {
-        if (UCS_UNLIKELY(unmuted_) && ++polls_ >= awake_after) {
-            mute_again();
-        }
-    }
+    void mute_again();
 
   private:
-    static constexpr unsigned awake_after = 256; // polls without an unmute()
-    UCS_NOINLINE void mute_again();
-
     int set_ = -1;
     int signal_ = -1;     // -1: it was not found
     void *tag_ = nullptr; // by which the core knows it
-    bool unmuted_ = false;
-    unsigned polls_ = 0; // since unmute()
 };
 
 } // namespace uct::ofi

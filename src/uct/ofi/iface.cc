@@ -3,13 +3,11 @@
 #include "uct/ofi/iface.h"
 
 #include "uct/ofi/ep.h"
-#include "uct/ofi/epoll_set.h"
 #include "uct/ofi/error.h"
 #include "uct/ofi/link.h"
 #include "uct/ofi/tag.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -224,9 +222,6 @@ iface::~iface()
     while (op *o = flushes_.pop_front()) {
         put(o);
     }
-    if (epoll_fd_ >= 0) {
-        ::close(epoll_fd_);
-    }
 }
 
 void *iface::alloc_chunk(size_t size, size_t align, void **cookie)
@@ -304,31 +299,10 @@ unsigned iface::receives_wanted(const uct_iface_config &config) const
 
 int iface::wait_on(const std::vector<fid_t> &queues)
 {
-    if (epoll_fd_ >= 0) {
-        return epoll_fd_;
+    if (waits_.fd() < 0) {
+        waits_.open(queues, keepalive_ ? keepalive_->fd() : -1);
     }
-    int set = epoll_create1(EPOLL_CLOEXEC);
-    if (set < 0) {
-        throw ucs::error(UCS_ERR_IO_ERROR, "epoll_create1: %s", strerror(errno));
-    }
-    auto add = [&](int fd) {
-        epoll_event event{.events = EPOLLIN, .data = {}};
-        return epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0 || errno == EEXIST;
-    };
-    bool complete = !keepalive_ || add(keepalive_->fd());
-    for (fid_t queue : queues) {
-        int fd = -1;
-        complete = complete && fi_control(queue, FI_GETWAIT, &fd) == 0;
-        for (int inner : without_a_level(fd)) {
-            complete = complete && add(inner);
-        }
-    }
-    if (!complete) {
-        ::close(set);
-        throw ucs::error(UCS_ERR_UNSUPPORTED, "%s gives no descriptor to wait on",
-                         domain.provider.transport.c_str());
-    }
-    return epoll_fd_ = set;
+    return waits_.fd();
 }
 
 ucs_status_t iface::try_wait(std::vector<fid_t> queues)

@@ -6,12 +6,12 @@
 #include "ucs/async.h"
 #include "ucs/mpool.h"
 #include "uct/iface.h"
-#include "uct/ofi/cq_signal.h"
 #include "uct/ofi/fid.h"
 #include "uct/ofi/fifo.h"
 #include "uct/ofi/keepalive.h"
 #include "uct/ofi/md.h"
 #include "uct/ofi/op.h"
+#include "uct/ofi/wait_set.h"
 
 #include <functional>
 #include <memory>
@@ -167,18 +167,17 @@ class iface : public uct::iface {
 
     std::unique_ptr<keepalive> keepalive_; // when asked for, and the transport needs it
     fid_ptr<fid_cq> cq_;
-    cq_signal cq_signal_;
     // Of sends alone, where queues really overrun (verbs). The core counts sends against the size
     // of their queue, but not what the shared receives may add; those have theirs of their own
     // number.
     fid_ptr<fid_cq> tx_cq_;
+    wait_set waits_; // of wait_on()
     fid_ep *rx_ = nullptr;
     bool closing_ = false;
     std::unique_ptr<peer_srx> lent_;       // the core asks it for buffers, none are posted
     std::unique_ptr<receive_fifos> fifos_; // on-node, of small messages
     ucs::list<op, &op::link> batches_;     // of all endpoints, not sent yet
     ucs::async_watch event_watch_;         // reset before the descriptor goes
-    int epoll_fd_ = -1;                    // of wait_on()
 
   private:
     friend class ep;

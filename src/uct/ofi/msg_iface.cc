@@ -84,7 +84,7 @@ void msg_iface::open_receives(unsigned count)
         tx_cq_ = open_cq(8 * info.tx_attr->size);
     } else {
         cq_ = open_cq(info.tx_attr->size + count);
-        cq_signal_.mute(cq_.get());
+        waits_.mute(cq_.get());
     }
     fi_rx_attr attr = *info.rx_attr;
     attr.size = count;
@@ -312,11 +312,11 @@ unsigned msg_iface::progress()
     }
     if (!connections_.empty()) {
         count += poll_cq();
-        cq_signal_.polled();
     }
     if (pending_ > 0 || connections_.empty() || ++rounds_ >= eq_rounds) {
         count += poll_eq();
     }
+    waits_.polled(count);
     count += progress_keepalive();
     if (UCS_UNLIKELY(!broken_.empty())) {
         count += fail_broken();
@@ -378,7 +378,7 @@ ucs_status_t msg_iface::event_fd_get(int *fd_p)
 ucs_status_t msg_iface::event_arm(unsigned)
 {
     flush_batches();
-    ucs_status_t status = cq_signal_.unmute();
+    ucs_status_t status = waits_.arm();
     if (status == UCS_OK) {
         status = try_wait(wait_fids());
     }

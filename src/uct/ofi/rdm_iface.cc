@@ -116,7 +116,7 @@ void rdm_iface::open_endpoint(unsigned rx_queue_len)
     }
     cq_ = open_cq(info->rx_attr->size + info->tx_attr->size);
     if (domain.has_wait_fd()) {
-        cq_signal_.mute(cq_.get());
+        waits_.mute(cq_.get());
     }
 
     fi_av_attr av_attr{};
@@ -552,7 +552,7 @@ void rdm_iface::on_tagged(op *o, ucs_status_t status)
 unsigned rdm_iface::progress()
 {
     unsigned count = fifos_ ? poll_on_node() : poll_cq();
-    cq_signal_.polled();
+    waits_.polled(count);
     if (UCS_UNLIKELY(tags_ != nullptr)) {
         tags_->progress();
     }
@@ -673,7 +673,7 @@ ucs_status_t rdm_iface::arm_queue()
         (tags_ && !tags_->watching())) {
         return UCS_ERR_BUSY;
     }
-    ucs_status_t status = cq_signal_.unmute();
+    ucs_status_t status = waits_.arm();
     if (status == UCS_OK) {
         status = try_wait({&cq_->fid});
     }
