@@ -24,6 +24,7 @@ namespace {
 constexpr uint64_t tick_ns = 100'000;
 constexpr uint64_t slow_tick_ns = 400'000; // while the program calls in, and so sends them itself
 constexpr uint64_t rest_ns = 1'000'000;
+constexpr uint64_t longest_rest_ns = 8'000'000;
 constexpr uint64_t seldom_ns = 100'000; // a program that polls less often than this is away
 constexpr unsigned quiet_limit = 20;    // ticks without a new batch
 constexpr unsigned visit_limit = 256; // the queue may stay readable for what only the program reads
@@ -101,7 +102,8 @@ bool attendant::sleep()
     bool watching = cq_fd >= 0 && !resting_;
     uint64_t most = UINT64_MAX;
     if (resting_) {
-        most = rest_ns;
+        uint64_t now = ucs::monotonic_ns();
+        most = rest_ends_ > now ? rest_ends_ - now : 0;
     }
     if (ticking_.load(std::memory_order_relaxed)) {
         most = std::min(most, tick_);
@@ -141,8 +143,7 @@ void attendant::look_at_batches()
 void attendant::look_at_queue(bool readable)
 {
     if (resting_) {
-        resting_ = attended();
-        visits_ = 0;
+        wake_from_rest();
         return;
     }
     if (!readable) {
@@ -150,11 +151,34 @@ void attendant::look_at_queue(bool readable)
         return;
     }
     if (attended() || ++visits_ > visit_limit || !home_.lock().try_visit()) {
-        resting_ = true; // met inside, the program is moving data, which takes long
+        rest(rest_ns); // met inside, the program is moving data, which takes long
         return;
     }
-    resting_ = home_.serve_reads(); // what is there now, only the program reads
+    bool left_over = home_.serve_reads(); // only the program reads it
     home_.lock().end_visit();
+    if (left_over) {
+        rest(rest_ns);
+    }
+}
+
+void attendant::rest(uint64_t ns)
+{
+    resting_ = true;
+    rest_ = ns;
+    rest_ends_ = ucs::monotonic_ns() + ns;
+}
+
+// For as long again as the program has been attending, or so.
+void attendant::wake_from_rest()
+{
+    if (ucs::monotonic_ns() < rest_ends_) {
+        return; // it is for the batches that it is awake
+    }
+    visits_ = 0;
+    resting_ = false;
+    if (attended()) {
+        rest(std::min(2 * rest_, longest_rest_ns));
+    }
 }
 
 // The program polls often, or is at it: to move a long message takes it longer than that.

@@ -5,8 +5,9 @@
 // program waits in the completion queue.
 //
 // It sleeps until the queue's descriptor shows traffic. While the program polls often itself that
-// would only disturb it, so the attendant looks again after rest_ns. While batches come it looks
-// every tick_ns, less often if the program calls in, and sends the one that is the same as before.
+// would only disturb it, so the attendant looks again after rest_ns, and later and later, up to
+// longest_rest_ns, while that goes on. While batches come it looks every tick_ns, less often if the
+// program calls in, and sends the one that is the same as before.
 #pragma once
 
 #include <atomic>
@@ -44,6 +45,8 @@ class attendant {
     bool sleep();
     void look_at_batches();
     void look_at_queue(bool readable);
+    void rest(uint64_t ns);
+    void wake_from_rest();
     bool attended();
     void wake();
 
@@ -63,6 +66,8 @@ class attendant {
     uint64_t polls_seen_ = 0;
     uint64_t polls_seen_at_ = 0;
     bool resting_ = false;
+    uint64_t rest_ = 0;
+    uint64_t rest_ends_ = 0;
     unsigned visits_ = 0; // without a pause
     std::thread thread_;
 };
