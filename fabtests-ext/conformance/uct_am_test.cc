@@ -3,7 +3,31 @@
 #include "uct_entity.h"
 
 #include <atomic>
+#include <dlfcn.h>
+#include <sys/socket.h>
 #include <thread>
+
+namespace {
+
+thread_local unsigned sends; // calls of the core that send over a socket
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) ssize_t send(int fd, const void *data,
+                                                               size_t length, int flags)
+{
+    static auto *next = reinterpret_cast<decltype(&send)>(dlsym(RTLD_NEXT, "send"));
+    ++sends;
+    return next(fd, data, length, flags);
+}
+
+extern "C" __attribute__((visibility("default"))) ssize_t sendmsg(int fd, const msghdr *message,
+                                                                  int flags)
+{
+    static auto *next = reinterpret_cast<decltype(&sendmsg)>(dlsym(RTLD_NEXT, "sendmsg"));
+    ++sends;
+    return next(fd, message, flags);
+}
 
 namespace uct_conformance {
 namespace {
@@ -338,6 +362,58 @@ TEST_P(uct_am, a_burst_arrives_though_its_sender_does_nothing_more)
         std::string header(reinterpret_cast<char *>(&i), 8);
         EXPECT_EQ(m.id, i % 2 ? 1 : 2);
         EXPECT_EQ(m.data, header + (i % 2 ? std::string("payload", i % 8) : pattern(i % 8, 1)));
+    }
+}
+
+// What announces what takes long may go with what follows it. The clock decides what follows, so a
+// machine with much else to do gets more than one try.
+TEST_P(uct_am, announcements_leave_together)
+{
+    if (std::string(GetParam()) != "tcp") {
+        GTEST_SKIP() << "gathers nothing";
+    }
+    uct_ep_h ep = a().connect(b());
+    ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+    ASSERT_TRUE(until([&] { return b().received.size() == 1; }));
+    packed p{"announcement"};
+    constexpr unsigned count = 8;
+    unsigned alone = count;
+    auto end = std::chrono::steady_clock::now() + patience;
+    for (size_t sent = 1; alone > 1 && std::chrono::steady_clock::now() < end;) {
+        unsigned before = sends;
+        for (unsigned i = 0; i < count; ++i) {
+            ASSERT_EQ(
+                posting([&] { return uct_ep_am_bcopy(ep, 1, pack, &p, UCT_SEND_FLAG_BATCH); }),
+                static_cast<ssize_t>(p.data.size()));
+        }
+        alone = sends - before;
+        sent += count;
+        ASSERT_TRUE(until([&] { return b().received.size() == sent; }));
+        EXPECT_EQ(b().received.back().data, p.data);
+    }
+    EXPECT_EQ(alone, 1u) << "the first goes at once, so that who receives can begin";
+}
+
+// Another message takes those before it along at once.
+TEST_P(uct_am, announcements_keep_nothing_back)
+{
+    uct_ep_h ep = a().connect(b());
+    ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+    ASSERT_TRUE(until([&] { return b().received.size() == 1; }));
+    packed p{"announcement"};
+    unsigned before = sends;
+    for (int i = 0; i < 3; ++i) {
+        ASSERT_EQ(posting([&] { return uct_ep_am_bcopy(ep, 2, pack, &p, UCT_SEND_FLAG_BATCH); }),
+                  static_cast<ssize_t>(p.data.size()));
+    }
+    unsigned announced = sends - before;
+    ASSERT_EQ(posting([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+    if (std::string(GetParam()) == "tcp") {
+        EXPECT_GT(sends - before, announced);
+    }
+    ASSERT_TRUE(until([&] { return b().received.size() == 5; }));
+    for (size_t i = 1; i < 5; ++i) {
+        EXPECT_EQ(b().received[i].id, i < 4 ? 2 : 1);
     }
 }
 

@@ -120,7 +120,7 @@ inline ucs_status_t bcopy_piece(ucp_request *req, uint8_t am_id, uct_pack_callba
 // One active message, the last of a request that ends with the peer's answer to it: `phase` is what
 // the answer shall find.
 inline ucs_status_t answered_piece(ucp_request *req, phase waiting, uint8_t am_id,
-                                   uct_pack_callback_t pack) noexcept
+                                   uct_pack_callback_t pack, unsigned uct_flags = 0) noexcept
 {
     ucp_ep *ep = req->ep;
     req->pend_lane = ep->am_lane_index;
@@ -129,7 +129,7 @@ inline ucs_status_t answered_piece(ucp_request *req, phase waiting, uint8_t am_i
     // The answer may come inside the call (loopback): the request must be ready for it.
     req->phase = waiting;
     ep->add_outstanding(req);
-    ssize_t n = uct_ep_am_bcopy(ep->am_ep, am_id, pack, req, 0);
+    ssize_t n = uct_ep_am_bcopy(ep->am_ep, am_id, pack, req, uct_flags);
     if (UCS_LIKELY(n >= 0))
         return UCS_OK;
     request_unlist(req);

@@ -76,7 +76,7 @@ ucs_status_t rts_progress(ucp_request *req) noexcept
             }
         }
     }
-    return answered_piece(req, PHASE_RTS, AM_ID_RNDV_RTS, pack_rts);
+    return answered_piece(req, PHASE_RTS, AM_ID_RNDV_RTS, pack_rts, UCT_SEND_FLAG_BATCH);
 }
 
 size_t pack_data(void *dest, void *arg)

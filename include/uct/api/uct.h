@@ -224,8 +224,13 @@ enum uct_progress_types {
 
 /** Flags of message sends. */
 enum uct_msg_flags {
-    UCT_SEND_FLAG_SIGNALED = UCS_BIT(0),  /**< raise UCT_EVENT_RECV_SIG there, if it can */
-    UCT_SEND_FLAG_PEER_CHECK = UCS_BIT(1) /**< report to the error handler if the peer is dead */
+    UCT_SEND_FLAG_SIGNALED = UCS_BIT(0),   /**< raise UCT_EVENT_RECV_SIG there, if it can */
+    UCT_SEND_FLAG_PEER_CHECK = UCS_BIT(1), /**< report to the error handler if the peer is dead */
+    /**
+     * Not UCX's: the message announces what takes long, so it may wait for those that are sent
+     * behind it and leave with them, at the latest with the next progress. Of uct_ep_am_bcopy().
+     */
+    UCT_SEND_FLAG_BATCH = UCS_BIT(16)
 };
 
 /** Where a callback may run. */

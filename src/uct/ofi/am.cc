@@ -2,6 +2,7 @@
 // Active messages: short is an inject from the stack, bcopy a send from a pool buffer, zcopy a send
 // of the user's pieces behind the header.
 #include "ucs/copy.h"
+#include "uct/ofi/batch.h"
 #include "uct/ofi/ep.h"
 
 #include <cstring>
@@ -28,8 +29,8 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     if (UCS_UNLIKELY(length + sizeof(header) > owner().limit.on_stack || id >= UCT_AM_ID_MAX)) {
         return am_short_buffered(id, header, payload, length);
     }
-    if (owner().limit.batched > 0 && streaming()) {
-        return add_to_batch(id, &header, sizeof(header), payload, length);
+    if (owner().limit.batched > 0 && streaming(burst_alone)) {
+        return add_to_batch(id, &header, sizeof(header), payload, length, burst_alone);
     }
     alignas(16) char message[short_limit];
     memcpy(message, &header, sizeof(header));
@@ -38,7 +39,7 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret);
     }
-    note_small();
+    note_small(burst_alone);
     posted_message();
     return UCS_OK;
 }
@@ -87,11 +88,11 @@ ucs_status_t ep::am_short_iov(uint8_t id, const uct_iov_t *iov, size_t count)
             length += iov[i].length;
         }
     }
-    send_small(b, id, length);
+    send_small(b, id, length, burst_alone);
     return UCS_OK;
 }
 
-ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned)
+ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned flags)
 {
     expect_region();
     if (!ready()) {
@@ -104,21 +105,22 @@ ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned)
     if (UCS_UNLIKELY(!b)) {
         return no_resource();
     }
-    return send_small(b, id, pack(b->data, arg));
+    return send_small(b, id, pack(b->data, arg),
+                      UCS_UNLIKELY(flags & UCT_SEND_FLAG_BATCH) ? announced_alone : burst_alone);
 }
 
 // A packed message that may be small enough for a batch. An empty one is under every limit, also
-// where nothing is gathered.
-UCS_ALWAYS_INLINE ssize_t ep::send_small(buffer_op *b, uint8_t id, size_t length)
+// where nothing is gathered. `alone`: how many of a burst go by themselves.
+UCS_ALWAYS_INLINE ssize_t ep::send_small(buffer_op *b, uint8_t id, size_t length, unsigned alone)
 {
     size_t most = owner().limit.batched;
-    if (most > 0 && length <= most && streaming() &&
-        add_to_batch(id, nullptr, 0, b->data, length) == UCS_OK) {
+    if (most > 0 && length <= most && streaming(alone) &&
+        add_to_batch(id, nullptr, 0, b->data, length, alone) == UCS_OK) {
         owner().put(b);
         return static_cast<ssize_t>(length);
     }
     ssize_t sent = send_packed(b, id, length);
-    note_small();
+    note_small(alone);
     return sent;
 }
 

@@ -12,9 +12,10 @@ namespace uct::ofi {
 
 // Whether the small message that is about to be posted joins a batch. The first of a round of
 // progress does not, and costs no look at the clock: one message at a time is no burst.
-bool ep::streaming()
+bool ep::streaming(unsigned alone)
 {
     if (batch_) {
+        ++burst_;
         return true;
     }
     if (burst_round_ != round()) {
@@ -23,7 +24,7 @@ bool ep::streaming()
     } else if (burst_ > 1 && ucs::monotonic_ns() - last_small_ > burst_gap_ns) {
         burst_ = 0;
     }
-    return ++burst_ > burst_alone && batch_room_ > 0;
+    return ++burst_ > alone && batch_room_ > 0;
 }
 
 // A peer without room for a record of the largest message that joins gets none.
@@ -33,7 +34,7 @@ void ep::set_batch_room(size_t most)
 }
 
 ucs_status_t ep::add_to_batch(uint8_t id, const void *head, size_t head_length, const void *payload,
-                              size_t length)
+                              size_t length, unsigned alone)
 {
     uint64_t now = ucs::monotonic_ns();
     size_t total = head_length + length;
@@ -68,6 +69,8 @@ ucs_status_t ep::add_to_batch(uint8_t id, const void *head, size_t head_length, 
     if (UCS_UNLIKELY(paused)) {
         burst_ = 0; // the burst was over: nothing may follow for long
         flush_batch();
+    } else if (UCS_UNLIKELY(burst_ <= alone)) {
+        flush_batch(); // it found a batch of announcements
     }
     return UCS_OK;
 }

@@ -6,10 +6,11 @@
 //   length  id  0        payload ...  zeros up to a multiple of 8
 //
 // Nothing is gathered before burst_alone messages were posted back to back: in the same round of
-// progress, with pauses of the program no longer than burst_gap_ns between them. A batch leaves
-// when it is full or batch_age_ns old, with the message that follows a longer pause, before
-// anything else that the endpoint sends, at the next progress, and, when the program does not call
-// in any more, by the attendant.
+// progress, with pauses of the program no longer than burst_gap_ns between them. Of those that
+// announce what takes long (UCT_SEND_FLAG_BATCH) only the first goes by itself. A batch leaves when
+// it is full or batch_age_ns old, with the message that follows a longer pause or would have gone
+// by itself, before anything else that the endpoint sends, at the next progress, and, when the
+// program does not call in any more, by the attendant.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +31,7 @@ constexpr size_t batch_step(size_t length)
 }
 
 constexpr unsigned burst_alone = 8;
+constexpr unsigned announced_alone = 1;
 constexpr uint64_t burst_gap_ns = 5'000;
 constexpr uint64_t batch_age_ns = 10'000;
 

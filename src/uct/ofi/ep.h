@@ -126,18 +126,18 @@ class ep final : public uct::ep {
     ucs_status_t post_failed(ssize_t ret, op *unused);
     void posted(op *o, op::kind what, uct_completion_t *completion);
     ssize_t send_packed(buffer_op *b, uint64_t data, size_t length);
-    ssize_t send_small(buffer_op *b, uint8_t id, size_t length);
-    bool streaming();
+    ssize_t send_small(buffer_op *b, uint8_t id, size_t length, unsigned alone);
+    bool streaming(unsigned alone);
     // A small message went by itself. The time that the core took for it is not the program's
     // pause.
-    void note_small()
+    void note_small(unsigned alone)
     {
-        if (UCS_UNLIKELY(burst_ > 1)) {
+        if (UCS_UNLIKELY(burst_ > 1 || burst_ >= alone)) {
             last_small_ = ucs::monotonic_ns();
         }
     }
     UCS_NOINLINE ucs_status_t add_to_batch(uint8_t id, const void *head, size_t head_length,
-                                           const void *payload, size_t length);
+                                           const void *payload, size_t length, unsigned alone);
     void drop_unsent();
     void leave_operations();
     template <class T>
