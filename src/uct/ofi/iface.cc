@@ -299,8 +299,9 @@ unsigned iface::receives_wanted(const uct_iface_config &config) const
 
 int iface::wait_on(const std::vector<fid_t> &queues)
 {
-    if (waits_.fd() < 0) {
-        waits_.open(queues, keepalive_ ? keepalive_->fd() : -1);
+    if (waits_.fd() < 0 && !waits_.open(queues, keepalive_ ? keepalive_->fd() : -1)) {
+        throw ucs::error(UCS_ERR_UNSUPPORTED, "%s gives no descriptor to wait on",
+                         domain.provider.transport.c_str());
     }
     return waits_.fd();
 }

@@ -27,13 +27,13 @@ bool wait_set::add(int fd)
     return epoll_ctl(fd_, EPOLL_CTL_ADD, fd, &event) == 0 || errno == EEXIST;
 }
 
-void wait_set::open(const std::vector<fid_t> &queues, int always)
+bool wait_set::open(const std::vector<fid_t> &queues, int always)
 {
     std::vector<int> found;
     for (fid_t queue : queues) {
         int fd = -1;
         if (fi_control(queue, FI_GETWAIT, &fd) != 0) {
-            throw ucs::error(UCS_ERR_UNSUPPORTED, "a queue gives no descriptor to wait on");
+            return false;
         }
         for (int inner : without_a_level(fd)) {
             found.push_back(inner);
@@ -45,12 +45,14 @@ void wait_set::open(const std::vector<fid_t> &queues, int always)
     }
     queues_ = std::move(found);
     armed_ = false;
-    if ((always >= 0 && !add(always)) || arm() != UCS_OK) {
-        close(fd_);
-        fd_ = -1;
-        queues_.clear();
-        throw ucs::error(UCS_ERR_UNSUPPORTED, "the queues' descriptors cannot be waited on");
+    if ((always < 0 || add(always)) && arm() == UCS_OK) {
+        return true;
     }
+    disarm();
+    close(fd_);
+    fd_ = -1;
+    queues_.clear();
+    return false;
 }
 
 ucs_status_t wait_set::arm()

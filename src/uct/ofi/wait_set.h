@@ -25,9 +25,9 @@ class wait_set {
 
     // Once, with a new queue, where the core signals too much.
     void mute(fid_cq *cq) { signal_.mute(cq); }
-    // Makes the set, armed. `always`, unless negative, is a descriptor that stays in it. Throws
-    // ucs::error if a queue has no descriptor.
-    void open(const std::vector<fid_t> &queues, int always);
+    // Makes the set, armed. `always`, unless negative, is a descriptor that stays in it. False if
+    // they cannot be waited on; throws ucs::error without a set.
+    bool open(const std::vector<fid_t> &queues, int always);
     int fd() const { return fd_; } // -1 before open()
 
     // UCS_OK: from here on somebody may sleep.
