@@ -114,6 +114,27 @@ TEST_P(ucp_remote, b110_get_fence_put)
     }
 }
 
+// What waits for the connection is counted in its turn, not when it is posted.
+TEST_P(ucp_remote, b110_get_fence_put_before_the_connection_stands)
+{
+    constexpr size_t n = 1000000;
+    std::vector<char> target(n, 'x'), source(n, 'y');
+    region r(b(), ab, target.data(), n);
+    alignas(8) uint64_t old = 0;
+    char seen = 0;
+    ucs_status_ptr_t x = get(&seen, 1, r, 8);
+    ucs_status_ptr_t y = add(0, r, 16, &old);
+    fence();
+    ucs_status_ptr_t z = put(source.data(), n, r);
+    for (ucs_status_ptr_t p : {x, y, z}) {
+        ASSERT_EQ(UCS_OK, finish(p));
+    }
+    flush();
+    EXPECT_EQ('x', seen);
+    EXPECT_EQ(0x7878787878787878u, old);
+    EXPECT_EQ(source, target);
+}
+
 // The little one is quick enough to overtake the end of the large one.
 TEST_P(ucp_remote, b110_large_get_fence_little_put)
 {

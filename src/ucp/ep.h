@@ -118,7 +118,7 @@ struct ucp_ep {
     ucp::lane lanes[ucp::MAX_LANES];
 
     // Operations of the flush kind: emulated RMA counts what the target has not acknowledged yet.
-    uint64_t rma_posted = 0;
+    uint64_t rma_posted = 0; // in the order of sending
     uint64_t rma_acked = 0;
     uint64_t rma_fence = 0;   // rma_posted at the last fence
     void rma_done() noexcept; // the target acknowledged one

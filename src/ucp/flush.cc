@@ -6,8 +6,6 @@
 #include "ucp/ep_control.h"
 #include "ucp/proto.h"
 
-#include <utility>
-
 namespace ucp {
 
 namespace {
@@ -116,22 +114,42 @@ void ep_flush_start(ucp_ep *ep, ucp_request *req) noexcept
 
 namespace {
 
+// The lane's puts and gets behind the fence wait for the target's acknowledgement of the messages
+// before it, and this endpoint uses them.
+bool wants_ack(const ucp_ep *ep)
+{
+    return ep->lane_rma_wanted && ep->rma_acked < ep->rma_posted;
+}
+
+// What was posted before the fence has been sent, nothing else has.
+void close_fence(ucp_ep *ep)
+{
+    ep->lane_rma_wanted = false;
+    ep->rma_fence = ep->rma_posted;
+    ep->control->fenced = ep->unordered != 0;
+}
+
 ucs_status_t fence_progress(ucp_request *req)
 {
-    req->ep->control->fenced = req->ep->unordered != 0;
-    complete(req, UCS_OK);
-    return UCS_OK;
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    ucs_status_t status = wants_ack(ep) ? rma_post_ack_request(ep, ep->rma_posted) : UCS_OK;
+    if (status == UCS_OK) {
+        close_fence(ep);
+        complete(req, UCS_OK);
+    }
+    return status;
 }
 
 } // namespace
 
 ucs_status_t ep_fence(ucp_ep *ep) noexcept
 {
-    ep->rma_fence = ep->rma_posted;
-    if (std::exchange(ep->lane_rma_wanted, false)) {
-        rma_request_ack(ep);
+    if (ep->status != UCS_OK) {
+        return UCS_OK;
     }
-    if (ep->status != UCS_OK || (ep->unordered == 0 && ep->pending.empty())) {
+    if (ep->pending.empty() && ep->unordered == 0 && !wants_ack(ep)) {
+        close_fence(ep);
         return UCS_OK;
     }
     if (!ep->pending.empty() && ep->pending.back()->progress == fence_progress) {

@@ -123,6 +123,8 @@ void ep_proto_cleanup(ucp_ep *ep) noexcept;                     // the ep is abo
 // Ask the target to confirm all emulated puts and atomics posted so far; ends in rma_done(). No-op
 // when it has.
 void rma_request_ack(ucp_ep *ep) noexcept;
+// The message that asks it, up to `seq`: now, or UCS_ERR_NO_RESOURCE.
+ucs_status_t rma_post_ack_request(ucp_ep *ep, uint64_t seq) noexcept;
 
 // ---- received descriptors
 

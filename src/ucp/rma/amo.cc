@@ -71,8 +71,6 @@ ucs_status_t amo_progress(ucp_request *req) noexcept
             apply_sized(p, req->rma.op, req->rma.size, req->rma.value[0], req->rma.value[1]);
         if (fetch)
             memcpy(req->rma.result, &old, req->rma.size);
-        else
-            not_emulated(ep);
         complete(req, UCS_OK);
         return UCS_OK;
     }
@@ -88,9 +86,8 @@ ucs_status_t amo_progress(ucp_request *req) noexcept
         req->phase = PHASE_NONE;
         return static_cast<ucs_status_t>(n);
     }
-    if (fetch)
-        ++ep->rma_posted; // the answer comes before the confirmation that a flush asks for
-    else
+    ++ep->rma_posted; // the answer, if any, comes before the confirmation that a flush asks for
+    if (!fetch)
         complete(req, UCS_OK);
     return UCS_OK;
 }
@@ -149,8 +146,6 @@ ucs_status_ptr_t amo(const amo_args &a, const ucp_request_param_t *param) noexce
     req->rma.size = static_cast<uint8_t>(a.size);
     req->progress = amo_progress;
     req->abort = abort_simple;
-    if (a.result == nullptr)
-        ++ep->rma_posted;
     return send_request(req, param);
 }
 

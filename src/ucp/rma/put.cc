@@ -64,18 +64,18 @@ ucs_status_t start_progress(ucp_request *req) noexcept
     size_t length = req->dt.length();
     if (char *to = direct_address(rkey, req->rma.address, length)) {
         req->dt.pack(to, length);
-        not_emulated(ep);
         complete(req, UCS_OK);
         return UCS_OK;
     }
     if (lane_serves(ep, rkey) && req->dt.is_contig() && length > ep->limits.put_message &&
         length >= ep->lanes[rkey->first.lane].attr->cap.put.min_zcopy &&
         start_native(req, native_progress, false))
-        not_emulated(ep);
-    else if (!req->dt.is_contig() || length < ep->limits.zcopy_thresh ||
-             ep->limits.max_hdr < sizeof(wire::put_hdr) ||
-             !start_zcopy(req, ep->am_lane().md_index, software_zcopy_progress))
+        return native_progress(req);
+    if (!req->dt.is_contig() || length < ep->limits.zcopy_thresh ||
+        ep->limits.max_hdr < sizeof(wire::put_hdr) ||
+        !start_zcopy(req, ep->am_lane().md_index, software_zcopy_progress))
         req->progress = software_progress;
+    ++ep->rma_posted;
     return req->progress(req);
 }
 
@@ -142,7 +142,6 @@ ucs_status_ptr_t put(const rma_args &a, const ucp_request_param_t *param) noexce
     status = rma_request(a, data_way::from_buffer, param, &req);
     if (status != UCS_OK)
         return UCS_STATUS_PTR(status);
-    ++ep->rma_posted;
     req->progress = start_progress;
     req->abort = abort_simple;
     return rma_start(req, param);
@@ -185,19 +184,21 @@ namespace {
 
 ucs_status_t flush_progress(ucp_request *req) noexcept
 {
-    ucp_ep *ep = req->ep;
-    req->pend_lane = ep->am_lane_index;
-    wire::flush_hdr hdr = {ep->remote_id, req->control_data[0]};
-    if (ep->limits.max_short < sizeof(uint64_t))
-        return UCS_ERR_UNSUPPORTED;
-    ucs_status_t status =
-        uct_ep_am_short(ep->am_ep, AM_ID_RMA_FLUSH, hdr.ep, &hdr.seq, sizeof(hdr.seq));
+    req->pend_lane = req->ep->am_lane_index;
+    ucs_status_t status = rma_post_ack_request(req->ep, req->control_data[0]);
     if (status == UCS_OK)
         complete(req, UCS_OK);
     return status;
 }
 
 } // namespace
+
+ucs_status_t rma_post_ack_request(ucp_ep *ep, uint64_t seq) noexcept
+{
+    if (ep->limits.max_short < sizeof(seq))
+        return UCS_ERR_UNSUPPORTED;
+    return uct_ep_am_short(ep->am_ep, AM_ID_RMA_FLUSH, ep->remote_id, &seq, sizeof(seq));
+}
 
 void rma_request_ack(ucp_ep *ep) noexcept
 {

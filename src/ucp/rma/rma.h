@@ -75,15 +75,6 @@ inline bool lane_serves(ucp_ep *ep, const ucp_rkey *rkey) noexcept
     return rkey->first.lane != NO_LANE && UCS_LIKELY(!ep->lane_rma_fenced());
 }
 
-// An operation that was counted in rma_posted when it was queued needs no confirmation by the
-// target after all. While earlier ones do, it stays counted: their confirmation covers it, and must
-// not seem to have come.
-inline void not_emulated(ucp_ep *ep) noexcept
-{
-    if (ep->rma_acked + 1 == ep->rma_posted)
-        ++ep->rma_acked;
-}
-
 // Blocks until the operation is done.
 ucs_status_t rma_wait(ucp_worker *worker, ucs_status_ptr_t ptr) noexcept;
 
