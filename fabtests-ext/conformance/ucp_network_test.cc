@@ -337,6 +337,7 @@ received put_and_get_large(host &self, const options &o)
     served_memory memory(self, o);
     for (uint64_t i = 1; i <= large_count; ++i) {
         memory.put(i, [] {});
+        memory.flush(); // else the next one may go as messages, behind a number not yet confirmed
     }
     received before = {{self.received(0), self.received(1)}};
     for (unsigned i = 0; i < large_count; ++i) {
@@ -379,25 +380,32 @@ TEST_F(ucp_network, one_rail_uses_one_device)
         });
 }
 
-TEST_F(ucp_network, large_puts_and_gets_use_as_many_devices_as_is_said)
+TEST_F(ucp_network, large_puts_and_gets_use_both_devices)
 {
-    struct row {
-        const char *rails;
-        void (*expect)(const received &);
-    };
-    for (row r : {row{"2", expect_shared}, row{"1", expect_alone}}) {
-        SCOPED_TRACE(r.rails);
-        run(
-            2,
-            [&](host &self) {
-                r.expect(serve_memory(self, rma_options(r.rails), large_count));
-                return verdict();
-            },
-            [&](host &self) {
-                r.expect(put_and_get_large(self, rma_options(r.rails)));
-                return verdict();
-            });
-    }
+    run(
+        2,
+        [](host &self) {
+            expect_shared(serve_memory(self, rma_options("2"), large_count));
+            return verdict();
+        },
+        [](host &self) {
+            expect_shared(put_and_get_large(self, rma_options("2")));
+            return verdict();
+        });
+}
+
+TEST_F(ucp_network, puts_and_gets_of_one_rail_use_one_device)
+{
+    run(
+        2,
+        [](host &self) {
+            expect_alone(serve_memory(self, rma_options("1"), large_count));
+            return verdict();
+        },
+        [](host &self) {
+            expect_alone(put_and_get_large(self, rma_options("1")));
+            return verdict();
+        });
 }
 
 // One device carries nothing for a while: what is behind the fence must not pass on the other.
