@@ -244,10 +244,8 @@ fid_cntr *fabric_side::counter_of(uint64_t operations, fi_wait_obj wait)
 
 uint64_t fabric_side::serve_until_told(partner &p)
 {
-    while (!p.told()) {
-        fi_cq_read(txcq, nullptr, 0);
-        fi_cq_read(rxcq, nullptr, 0);
-    }
+    while (!p.told())
+        progress();
     return p.hear();
 }
 
@@ -333,8 +331,7 @@ fi_cq_tagged_entry fabric_side::complete(fid_cq *q, fi_cq_err_entry *error, fi_a
         }
         REQUIRE_EQ(n, -FI_EAGAIN);
         REQUIRE(std::chrono::steady_clock::now() < end);
-        fid_cq *other = q == rxcq ? txcq : rxcq; // the other queue drives nothing of its own
-        (void)other;
+        sched_yield();
     }
     if (source)
         *source = from;
@@ -349,6 +346,7 @@ bool fabric_side::try_complete(fid_cq *q, fi_cq_tagged_entry *entry, int millise
         if (n == 1)
             return true;
         REQUIRE_EQ(n, -FI_EAGAIN);
+        sched_yield();
     } while (std::chrono::steady_clock::now() < end);
     return false;
 }

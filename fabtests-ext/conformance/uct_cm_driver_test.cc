@@ -127,7 +127,9 @@ TEST_F(uct_cm_driver_test, connects_when_the_kernel_watches_no_more)
     EXPECT_TRUE(wait([&] {
         auto c = begin();
         EXPECT_TRUE(poll([&] { return connected(*c); }));
-        return refused > 0;
+        // Nobody polls any more. If the worker had taken a turn, the queues are to be watched
+        // again.
+        return wait([&] { return refused > 0; }, 1);
     }));
     for (int i = 0; i < 3; ++i) {
         auto c = begin();
