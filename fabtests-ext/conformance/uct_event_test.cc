@@ -5,7 +5,6 @@
 #include <atomic>
 #include <fstream>
 #include <poll.h>
-#include <sched.h>
 #include <string>
 #include <thread>
 
@@ -83,7 +82,6 @@ TEST_P(uct_event, 210_two_threads_that_sleep_wake_each_other)
                 if (!sleep(self)) {
                     failed = true;
                 }
-                sched_yield(); // where the core's descriptor stays readable, nobody sleeps
             }
             received = self.received.size();
             if (!first) {
@@ -97,6 +95,24 @@ TEST_P(uct_event, 210_two_threads_that_sleep_wake_each_other)
     turn(a(), there, true);
     other.join();
     EXPECT_FALSE(failed) << "a wake-up was lost";
+}
+
+TEST_P(uct_event, 210_who_has_read_everything_sleeps)
+{
+    if (alone()) {
+        GTEST_SKIP();
+    }
+    uct_ep_h ep = a().connect(b());
+    int fd = -1;
+    ASSERT_EQ(uct_iface_event_fd_get(b().iface, &fd), UCS_OK);
+    for (size_t round = 1; round <= 3; ++round) {
+        ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+        ASSERT_TRUE(until([&] { return b().received.size() == round; }));
+        EXPECT_TRUE(until([&] {
+            pollfd p{fd, POLLIN, 0};
+            return uct_iface_event_arm(b().iface, UCT_EVENT_RECV) == UCS_OK && poll(&p, 1, 0) == 0;
+        }));
+    }
 }
 
 // An interface may treat who polls all the time differently: sleeping again is as good as before.

@@ -262,11 +262,32 @@ void iface::init_receive(receive_op *r)
     memcpy(r->payload - rx_headroom_ - sizeof(void *), &release, sizeof(void *));
 }
 
+namespace {
+
+// The core net signals each completion and leaves it to fi_trywait() to take the signal back, but
+// its fi_trywait() does nothing: from the first one on the descriptor is readable. fi_wait() does.
+// That, and what it needs, are called by their tables: libfabric 2.x, without net, warns of them.
+bool trywait_does_nothing(const fi_info &info)
+{
+    return strcmp(info.fabric_attr->prov_name, "net") == 0;
+}
+
+} // namespace
+
 fid_ptr<fid_cq> iface::open_cq(size_t size)
 {
     fi_cq_attr attr{};
     attr.format = FI_CQ_FORMAT_DATA;
     attr.wait_obj = domain.has_wait_fd() ? FI_WAIT_FD : FI_WAIT_NONE;
+    if (attr.wait_obj == FI_WAIT_FD && trywait_does_nothing(*domain.info)) {
+        fi_wait_attr with{FI_WAIT_FD, 0};
+        fid_wait *wait = nullptr;
+        fid_fabric *fabric = domain.fabric.get();
+        check(fabric->ops->wait_open(fabric, &with, &wait), "fi_wait_open");
+        waited_with_.reset(wait);
+        attr.wait_obj = FI_WAIT_SET;
+        attr.wait_set = wait;
+    }
     fid_cq *cq = nullptr;
     if (signal_cpu >= 0) {
         attr.flags |= FI_AFFINITY;
@@ -308,6 +329,10 @@ int iface::wait_on(const std::vector<fid_t> &queues)
 
 ucs_status_t iface::try_wait(std::vector<fid_t> queues)
 {
+    if (waited_with_) {
+        int ret = waited_with_->ops->wait(waited_with_.get(), 0);
+        return ret == 0 ? UCS_ERR_BUSY : ret == -FI_ETIMEDOUT ? UCS_OK : status_of(ret);
+    }
     int ret = fi_trywait(domain.fabric.get(), queues.data(), static_cast<int>(queues.size()));
     return ret == 0 ? UCS_OK : ret == -FI_EAGAIN ? UCS_ERR_BUSY : status_of(ret);
 }

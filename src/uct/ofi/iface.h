@@ -166,6 +166,8 @@ class iface : public uct::iface {
     virtual void on_tagged(op *, ucs_status_t) {}
 
     std::unique_ptr<keepalive> keepalive_; // when asked for, and the transport needs it
+    // What cq_ is waited for with, where fi_trywait() does nothing.
+    fid_ptr<fid_wait> waited_with_;
     fid_ptr<fid_cq> cq_;
     // Of sends alone, where queues really overrun (verbs). The core counts sends against the size
     // of their queue, but not what the shared receives may add; those have theirs of their own
