@@ -37,6 +37,12 @@ bool arm(entity &e)
     return status == UCS_OK;
 }
 
+// Until nothing wakes it any more: what belongs to earlier messages may come late.
+bool rest(entity &e, int fd)
+{
+    return run_until({&e}, [&] { return arm(e) && readable(fd, 0) == 0; });
+}
+
 class ucp_wakeup : public testing::TestWithParam<const char *> {};
 
 TEST_P(ucp_wakeup, b147_a_message_wakes)
@@ -48,8 +54,7 @@ TEST_P(ucp_wakeup, b147_a_message_wakes)
     int fd;
     ASSERT_EQ(UCS_OK, ucp_worker_get_efd(b.worker, &fd));
     for (unsigned i = 0; i < 20; ++i) {
-        ASSERT_TRUE(arm(b));
-        EXPECT_EQ(0, readable(fd, 0));
+        ASSERT_TRUE(rest(b, fd));
         char in[8];
         ucs_status_ptr_t recv = recv_nb(b, in, 8, 1);
         ASSERT_TRUE(arm(b));
