@@ -4,6 +4,7 @@
 #include "ucp/cm.h"
 #include "ucp/ep_control.h"
 #include "ucp/listener.h"
+#include "ucp/nb.h"
 #include "ucp/print.h"
 #include "ucp/raw_value.h"
 #include "ucp/wireup.h"
@@ -326,13 +327,9 @@ ucs_status_ptr_t ucp_ep_flush_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
 
 ucs_status_ptr_t ucp_ep_flush_nb(ucp_ep_h ep, unsigned flags, ucp_send_callback_t cb)
 {
-    ucp_request_param_t param = {};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    ucp_request_param_t param = ucp::nb_param(cb);
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
     param.flags = flags;
-    if (cb) {
-        param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK;
-        param.cb.send = reinterpret_cast<ucp_send_nbx_callback_t>(reinterpret_cast<void *>(cb));
-    }
     return ucp_ep_flush_nbx(ep, &param);
 }
 

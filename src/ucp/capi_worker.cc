@@ -4,6 +4,7 @@
 #include "ucp/address.h"
 #include "ucp/am/am.h"
 #include "ucp/ep_control.h"
+#include "ucp/nb.h"
 #include "ucp/print.h"
 #include "ucp/proto.h"
 #include "ucp/raw_value.h"
@@ -263,13 +264,9 @@ ucs_status_ptr_t ucp_worker_flush_nbx(ucp_worker_h worker, const ucp_request_par
 
 ucs_status_ptr_t ucp_worker_flush_nb(ucp_worker_h worker, unsigned flags, ucp_send_callback_t cb)
 {
-    ucp_request_param_t param = {};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    ucp_request_param_t param = ucp::nb_param(cb);
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
     param.flags = flags;
-    if (cb) {
-        param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK;
-        param.cb.send = reinterpret_cast<ucp_send_nbx_callback_t>(reinterpret_cast<void *>(cb));
-    }
     return ucp_worker_flush_nbx(worker, &param);
 }
 

@@ -7,6 +7,7 @@
 #include "ucp/ep.h"
 #include "ucp/mem.h"
 #include "ucp/memory_type.h"
+#include "ucp/nb.h"
 #include "ucp/pieces.h"
 #include "ucp/proto.h"
 #include "ucp/rndv.h"
@@ -293,9 +294,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void 
                                            ucp_send_callback_t cb, unsigned flags)
 {
     UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_am_send_nb: ep must not be NULL");
-    ucp_request_param_t param;
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK;
-    param.cb.send = reinterpret_cast<ucp_send_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    ucp_request_param_t param = ucp::nb_param(cb);
     ucp::am_args args = {id, nullptr, 0, buffer, count, datatype, flags & UCP_AM_SEND_FLAG_REPLY};
     return ucp::am_send("ucp_am_send_nb", ep, args, &param);
 }

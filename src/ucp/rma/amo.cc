@@ -2,6 +2,7 @@
 //
 // Atomics of 4 and 8 bytes: the processor's own on memory that is mapped here, else done by the
 // target's processor on a message. Both kinds on one word are atomic to each other.
+#include "ucp/nb.h"
 #include "ucp/rma/rma.h"
 
 #include <cstring>
@@ -275,9 +276,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_atomic_fetch_nb(ucp_ep_h ep, ucp_atomic_fetch_op
         compare = value;
         value = ucp::load(result, static_cast<uint8_t>(op_size));
     }
-    ucp_request_param_t param;
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK;
-    param.cb.send = reinterpret_cast<ucp_send_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    ucp_request_param_t param = ucp::nb_param(cb);
     return ucp::amo({"ucp_atomic_fetch_nb", ep, map[opcode], value, compare, result, op_size,
                      remote_addr, rkey},
                     &param);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Get: a load, the lane's get operations, or a question that the target answers with fragments.
+#include "ucp/nb.h"
 #include "ucp/rma/native.h"
 #include "ucp/rma/sgl.h"
 
@@ -223,9 +224,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_get_nb(ucp_ep_h ep, void *buffer, size_t length,
                                        uint64_t remote_addr, ucp_rkey_h rkey,
                                        ucp_send_callback_t cb)
 {
-    ucp_request_param_t param;
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK;
-    param.cb.send = reinterpret_cast<ucp_send_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    ucp_request_param_t param = ucp::nb_param(cb);
     return ucp::get({"ucp_get_nb", ep, buffer, length, ucp_dt_make_contig(1), remote_addr, rkey},
                     &param);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Put: a store, the lane's put operations, or a message that the target copies out.
+#include "ucp/nb.h"
 #include "ucp/rma/native.h"
 #include "ucp/rma/sgl.h"
 
@@ -271,9 +272,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_put_nb(ucp_ep_h ep, const void *buffer, size_t l
                                        uint64_t remote_addr, ucp_rkey_h rkey,
                                        ucp_send_callback_t cb)
 {
-    ucp_request_param_t param;
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK;
-    param.cb.send = reinterpret_cast<ucp_send_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    ucp_request_param_t param = ucp::nb_param(cb);
     return ucp::put({"ucp_put_nb", ep, const_cast<void *>(buffer), length, ucp_dt_make_contig(1),
                      remote_addr, rkey},
                     &param);

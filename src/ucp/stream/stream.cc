@@ -7,6 +7,7 @@
 #include "ucp/ep.h"
 #include "ucp/mem.h"
 #include "ucp/memory_type.h"
+#include "ucp/nb.h"
 #include "ucp/pieces.h"
 #include "ucp/proto.h"
 #include "ucp/worker.h"
@@ -367,9 +368,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_stream_send_nb(ucp_ep_h ep, const void *buffer, 
                                                unsigned)
 {
     UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_stream_send_nb: ep must not be NULL");
-    ucp_request_param_t param;
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK;
-    param.cb.send = reinterpret_cast<ucp_send_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    ucp_request_param_t param = ucp::nb_param(cb);
     return ucp::stream_send("ucp_stream_send_nb", ep, buffer, count, datatype, &param);
 }
 
@@ -392,8 +391,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_stream_recv_nb(ucp_ep_h ep, void *buffer, size_t
     UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_stream_recv_nb: ep must not be NULL");
     ucp_request_param_t param;
     param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK;
-    param.cb.recv_stream =
-        reinterpret_cast<ucp_stream_recv_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    param.cb.recv_stream = ucp::newer_callback<ucp_stream_recv_nbx_callback_t>(cb);
     return ucp::stream_recv("ucp_stream_recv_nb", ep, buffer, count, datatype, length, flags,
                             &param);
 }

@@ -6,6 +6,7 @@
 // matched.
 #include "ucp/ep.h"
 #include "ucp/memory_type.h"
+#include "ucp/nb.h"
 #include "ucp/pieces.h"
 #include "ucp/proto.h"
 #include "ucp/rndv.h"
@@ -357,6 +358,20 @@ ucs_status_t tag_rts(ucp_worker *worker, const wire::rts_hdr *rts, size_t length
     return UCS_OK;
 }
 
+namespace {
+
+ucp_request_param_t nb_recv_param(ucp_datatype_t datatype, ucp_tag_recv_callback_t cb)
+{
+    ucp_request_param_t param;
+    param.op_attr_mask =
+        UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+    param.datatype = datatype;
+    param.cb.recv = newer_callback<ucp_tag_recv_nbx_callback_t>(cb);
+    return param;
+}
+
+} // namespace
+
 } // namespace ucp
 
 extern "C" {
@@ -372,11 +387,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_tag_recv_nb(ucp_worker_h worker, void *buffer, s
                                             ucp_datatype_t datatype, ucp_tag_t tag,
                                             ucp_tag_t tag_mask, ucp_tag_recv_callback_t cb)
 {
-    ucp_request_param_t param;
-    param.op_attr_mask =
-        UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
-    param.datatype = datatype;
-    param.cb.recv = reinterpret_cast<ucp_tag_recv_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    ucp_request_param_t param = ucp::nb_recv_param(datatype, cb);
     return ucp::tag_recv("ucp_tag_recv_nb", worker, buffer, count, tag, tag_mask, &param);
 }
 
@@ -406,11 +417,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_tag_msg_recv_nb(ucp_worker_h worker, void *buffe
                                                 ucp_datatype_t datatype, ucp_tag_message_h message,
                                                 ucp_tag_recv_callback_t cb)
 {
-    ucp_request_param_t param;
-    param.op_attr_mask =
-        UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
-    param.datatype = datatype;
-    param.cb.recv = reinterpret_cast<ucp_tag_recv_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
+    ucp_request_param_t param = ucp::nb_recv_param(datatype, cb);
     return ucp::msg_recv("ucp_tag_msg_recv_nb", worker, buffer, count, message, &param);
 }
 

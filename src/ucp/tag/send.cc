@@ -6,6 +6,7 @@
 #include "ucp/ep.h"
 #include "ucp/mem.h"
 #include "ucp/memory_type.h"
+#include "ucp/nb.h"
 #include "ucp/pieces.h"
 #include "ucp/proto.h"
 #include "ucp/rndv.h"
@@ -259,10 +260,9 @@ UCS_EXPORT ucs_status_ptr_t ucp_tag_send_nb(ucp_ep_h ep, const void *buffer, siz
                                             ucp_datatype_t datatype, ucp_tag_t tag,
                                             ucp_send_callback_t cb)
 {
-    ucp_request_param_t param;
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK;
+    ucp_request_param_t param = ucp::nb_param(cb);
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
     param.datatype = datatype;
-    param.cb.send = reinterpret_cast<ucp_send_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
     return ucp::tag_send("ucp_tag_send_nb", ep, buffer, count, tag, &param, false);
 }
 
@@ -270,10 +270,9 @@ UCS_EXPORT ucs_status_ptr_t ucp_tag_send_sync_nb(ucp_ep_h ep, const void *buffer
                                                  ucp_datatype_t datatype, ucp_tag_t tag,
                                                  ucp_send_callback_t cb)
 {
-    ucp_request_param_t param;
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK;
+    ucp_request_param_t param = ucp::nb_param(cb);
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
     param.datatype = datatype;
-    param.cb.send = reinterpret_cast<ucp_send_nbx_callback_t>(reinterpret_cast<void (*)()>(cb));
     return ucp::tag_send("ucp_tag_send_sync_nb", ep, buffer, count, tag, &param, true);
 }
 
