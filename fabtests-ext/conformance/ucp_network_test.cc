@@ -20,6 +20,11 @@ namespace {
 using namespace ucp_test;
 using two_hosts::host;
 
+struct received {
+    unsigned long device[2];
+    unsigned long sum() const { return device[0] + device[1]; }
+};
+
 class ucp_network : public testing::Test {
   protected:
     void SetUp() override
@@ -36,6 +41,8 @@ class ucp_network : public testing::Test {
         EXPECT_EQ(0, got.first);
         EXPECT_EQ(0, got.second);
     }
+
+    static void put_and_get_over(const char *rails, void (*expect)(const received &));
 };
 
 int verdict()
@@ -105,11 +112,6 @@ int send_large(host &self, const options &o, size_t expected_lanes)
     EXPECT_EQ("received", progress_until_told(self, e));
     return verdict();
 }
-
-struct received {
-    unsigned long device[2];
-    unsigned long sum() const { return device[0] + device[1]; }
-};
 
 received receive_large(host &self, const options &o)
 {
@@ -358,6 +360,21 @@ void expect_alone(const received &got)
     EXPECT_LT(std::min(got.device[0], got.device[1]), got.sum() / 20);
 }
 
+// Between two hosts; what each of them receives is as expected.
+void ucp_network::put_and_get_over(const char *rails, void (*expect)(const received &))
+{
+    run(
+        2,
+        [&](host &self) {
+            expect(serve_memory(self, rma_options(rails), large_count));
+            return verdict();
+        },
+        [&](host &self) {
+            expect(put_and_get_large(self, rma_options(rails)));
+            return verdict();
+        });
+}
+
 } // namespace
 
 TEST_F(ucp_network, large_messages_use_both_devices)
@@ -382,30 +399,12 @@ TEST_F(ucp_network, one_rail_uses_one_device)
 
 TEST_F(ucp_network, large_puts_and_gets_use_both_devices)
 {
-    run(
-        2,
-        [](host &self) {
-            expect_shared(serve_memory(self, rma_options("2"), large_count));
-            return verdict();
-        },
-        [](host &self) {
-            expect_shared(put_and_get_large(self, rma_options("2")));
-            return verdict();
-        });
+    put_and_get_over("2", expect_shared);
 }
 
 TEST_F(ucp_network, puts_and_gets_of_one_rail_use_one_device)
 {
-    run(
-        2,
-        [](host &self) {
-            expect_alone(serve_memory(self, rma_options("1"), large_count));
-            return verdict();
-        },
-        [](host &self) {
-            expect_alone(put_and_get_large(self, rma_options("1")));
-            return verdict();
-        });
+    put_and_get_over("1", expect_alone);
 }
 
 // One device carries nothing for a while: what is behind the fence must not pass on the other.
