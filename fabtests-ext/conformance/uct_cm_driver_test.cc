@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Who takes the turns of a connection manager, seen from its descriptors: the sets of its queues
 // are watched while the async thread sleeps on them, and in no other set while a worker is polled.
+#include "fabtests-ext/common/epoll_members.h"
 #include "uct_cm_peer.h"
 
 #include <cerrno>
 #include <dlfcn.h>
-#include <fstream>
 #include <sys/epoll.h>
 
 namespace {
@@ -48,12 +48,8 @@ int sets_in_sets()
         if (!is_set(fd)) {
             continue;
         }
-        std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
-        for (std::string word; info >> word;) {
-            int member;
-            if (word == "tfd:" && info >> member) {
-                count += is_set(member);
-            }
+        for (int member : epoll_members(fd)) {
+            count += is_set(member);
         }
     }
     return count;
