@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The queues of small messages, with a core that is a plain list: what goes which way, in which
-// order it is handled, and what becomes of a queue whose owner has gone.
+// The queues of messages, with a core that is a plain list: what goes which way, in which order it
+// is handled, and what becomes of a queue whose owner has gone.
 #include "uct/ofi/fifo.h"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@ using namespace uct::ofi;
 struct message {
     uint64_t sender;
     uint64_t number;
+    char byte(size_t i) const { return static_cast<char>(i * 7 + number); } // what follows
 };
 
 struct receiver {
@@ -26,15 +28,32 @@ struct receiver {
     receive_fifos fifos{bell.room()};
     std::deque<std::pair<uint64_t, message>> core; // with their data
     std::vector<message> handled;
+    size_t length = 0; // of the last one
+    bool starved = false;
+    bool reads_on = false; // from inside
 
-    unsigned read()
+    unsigned read() { return fifos.read(*this); }
+    void small(uint8_t, const char *data, size_t n)
     {
-        return fifos.read([&](uint8_t, const void *data, size_t length) {
-            message m{};
-            EXPECT_LE(sizeof(m), length);
-            memcpy(&m, data, std::min(length, sizeof(m)));
-            handled.push_back(m);
-        });
+        if (reads_on) {
+            read();
+        }
+        length = n;
+        message m{};
+        memcpy(&m, data, std::min(n, sizeof(m)));
+        for (size_t i = sizeof(m); i < n; ++i) {
+            ASSERT_EQ(data[i], m.byte(i));
+        }
+        handled.push_back(m);
+    }
+    std::string *keep(const char *data, size_t n)
+    {
+        return starved ? nullptr : new std::string(data, n);
+    }
+    void kept(uint8_t id, std::string *copy, size_t n)
+    {
+        small(id, copy->data(), n);
+        delete copy;
     }
     void read_core()
     {
@@ -69,14 +88,35 @@ struct sender {
         to.core.push_back({fifo.mark(), {id, sent++}});
         fifo.posted_message();
     }
-    // Small ones take what way they can.
-    void small(size_t length = sizeof(message))
+    void write(char *data, size_t length)
     {
-        char data[fifo_payload + 1] = {};
         message m{id, sent};
         memcpy(data, &m, sizeof(m));
-        switch (fifo.send(1, data, 8, data + 8, length - 8)) {
-        case send_fifo::outcome::sent:
+        for (size_t i = sizeof(m); i < length; ++i) {
+            data[i] = m.byte(i);
+        }
+    }
+    // They take what way they can.
+    void small(size_t length = sizeof(message))
+    {
+        char data[fifo_frame_size + 1];
+        write(data, length);
+        went(fifo.send(1, data, 8, data + 8, length - 8));
+    }
+    void in_place(size_t length)
+    {
+        char *data;
+        auto outcome = fifo.frame(&data);
+        if (outcome == send_fifo::outcome::done) {
+            write(data, length);
+            fifo.send_frame(1, length);
+        }
+        went(outcome);
+    }
+    void went(send_fifo::outcome outcome)
+    {
+        switch (outcome) {
+        case send_fifo::outcome::done:
             ++sent;
             ++queued;
             break;
@@ -125,6 +165,10 @@ TEST(uct_fifo, order_is_that_of_sending_whichever_way)
             r.read();
         } else if (what < 13) {
             r.read_core();
+        } else if (what < 20) {
+            s.small(sizeof(message) + random() % 500);
+        } else if (what < 27) {
+            s.in_place(sizeof(message) + random() % 500);
         } else {
             s.small();
         }
@@ -176,20 +220,76 @@ TEST(uct_fifo, a_full_queue_takes_more_when_it_was_read)
     expect_order(r, 11, s.sent);
 }
 
+TEST(uct_fifo, full_frames_take_more_when_they_were_read)
+{
+    receiver r;
+    sender s(r, 11);
+    s.claim();
+    for (unsigned round = 0; round < 10; ++round) {
+        uint64_t before = s.queued;
+        for (unsigned i = 0; i < 2 * fifo_frames; ++i) {
+            s.in_place(fifo_frame_size);
+            s.small(fifo_payload + 1);
+        }
+        EXPECT_LE(s.queued - before, fifo_frames);
+        EXPECT_LE(3 * fifo_frames / 4, s.queued - before);
+        s.small(); // which takes none
+        EXPECT_TRUE(r.core.empty());
+        EXPECT_EQ(r.read(), s.queued - before);
+    }
+    expect_order(r, 11, s.sent);
+}
+
 TEST(uct_fifo, messages_have_the_length_that_fits)
 {
     receiver r;
     sender s(r, 11);
     s.claim();
-    for (size_t length : {size_t{16}, size_t{17}, fifo_payload - 1, fifo_payload}) {
-        s.small(length);
-        size_t got = 0;
-        r.fifos.read([&](uint8_t, const void *, size_t n) { got = n; });
-        EXPECT_EQ(got, length);
+    uint64_t count = 0;
+    for (size_t length : {size_t{16}, size_t{17}, fifo_payload - 1, fifo_payload, fifo_payload + 1,
+                          size_t{4096}, fifo_frame_size - 1, fifo_frame_size}) {
+        for (auto way : {&sender::small, &sender::in_place}) {
+            (s.*way)(length);
+            EXPECT_EQ(r.read(), 1u);
+            EXPECT_EQ(r.length, length);
+            EXPECT_EQ(s.queued, ++count);
+        }
     }
-    EXPECT_EQ(s.queued, 4u);
-    s.small(fifo_payload + 1);
-    EXPECT_EQ(s.queued, 4u);
+    s.small(fifo_frame_size + 1);
+    EXPECT_EQ(s.queued, count);
+}
+
+TEST(uct_fifo, what_is_handled_may_read_on)
+{
+    receiver r;
+    sender s(r, 11);
+    s.claim();
+    r.reads_on = true;
+    for (unsigned round = 0; round < 10; ++round) {
+        uint64_t before = s.queued;
+        size_t handled = r.handled.size();
+        for (unsigned i = 0; i < fifo_frames / 2; ++i) {
+            s.in_place(fifo_frame_size);
+            s.small();
+        }
+        r.read();
+        EXPECT_EQ(r.handled.size() - handled, s.queued - before);
+        EXPECT_EQ(s.queued - before, fifo_frames);
+    }
+}
+
+TEST(uct_fifo, who_has_no_memory_gets_all_the_same)
+{
+    receiver r;
+    sender s(r, 11);
+    s.claim();
+    r.starved = true;
+    for (unsigned i = 0; i < 3 * fifo_frames; ++i) {
+        s.in_place(fifo_frame_size);
+        EXPECT_EQ(r.read(), 1u);
+        EXPECT_EQ(r.length, fifo_frame_size);
+    }
+    expect_order(r, 11, s.sent);
 }
 
 TEST(uct_fifo, queues_of_those_who_leave_are_claimed_again)
@@ -205,7 +305,9 @@ TEST(uct_fifo, queues_of_those_who_leave_are_claimed_again)
     late.claim();
     EXPECT_FALSE(late.has_queue());
 
-    all[7]->small();
+    for (unsigned i = 0; i <= fifo_frames / 4; ++i) {
+        all[7]->in_place(1000);
+    }
     uint64_t sent = all[7]->sent;
     all.erase(all.begin() + 7);
     r.read();
@@ -214,7 +316,10 @@ TEST(uct_fifo, queues_of_those_who_leave_are_claimed_again)
     expect_order(r, 107, sent);
     uint64_t before = late.queued;
     late.small();
-    EXPECT_EQ(late.queued, before + 1);
+    for (unsigned i = 0; i <= fifo_frames; ++i) { // all of them, and one that has no room
+        late.in_place(1000);
+    }
+    EXPECT_EQ(late.queued, before + 1 + fifo_frames);
     r.read_all();
     expect_order(r, 11, late.sent);
 }
@@ -257,9 +362,8 @@ TEST(uct_fifo, a_damaged_slot_is_not_read_beyond_its_end)
     s.small();
     r.pages().queues[0].slots[0].length = 60000;
     r.pages().used = 4000000000;
-    size_t got = 1;
-    r.fifos.read([&](uint8_t, const void *, size_t n) { got = n; });
-    EXPECT_EQ(got, 0u);
+    EXPECT_EQ(r.read(), 1u);
+    EXPECT_EQ(r.length, 0u);
     r.fifos.passed(fifo_mark{.queue = 255, .owner = 0});
 }
 

@@ -32,15 +32,16 @@ constexpr field md_fields[] = {
 // Each transport has the rows that it honours, which stand one behind the other here.
 constexpr field iface_fields[] = {
     {"FIFO", "y",
-     "Small messages go through queues of their own in shared memory, not through the provider. Of "
-     "shm alone.",
+     "Messages of up to 8448 bytes go through queues of their own in shared memory, not through "
+     "the provider. Each of up to 64 senders takes up to 140 KiB of it. Of shm alone.",
      offsetof(iface_values, fifo), &bool_},
     {"RX_QUEUE_LEN", "0",
      "Receive buffers that the provider has at once; not of self. 0: by transport.",
      offsetof(iface_values, rx_queue_len), &uint_},
     {"SEG_SIZE", "auto",
      "Largest message sent through an internal buffer, in bytes. auto: 33024 over tcp, 8192 over "
-     "verbs and self, 4096 over shm. Where processes differ in it UCP sends what both have room "
+     "verbs and self, 8448 over shm, or 4096 without FIFO. Where processes differ in it UCP sends "
+     "what both have room "
      "for; users of UCT must agree.",
      offsetof(iface_values, seg_size), &size_},
     {"TX_QUEUE_LEN", "0", "Operations in flight. 0: as many as the provider takes.",

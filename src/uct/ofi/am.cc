@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Active messages: short is an inject from the stack, bcopy a send from a pool buffer, zcopy a send
-// of the user's pieces behind the header.
+// of the user's pieces behind the header. On-node the first two go into a queue when they may.
 #include "ucs/copy.h"
 #include "uct/ofi/batch.h"
 #include "uct/ofi/ep.h"
@@ -17,7 +17,7 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     }
     if (fifo_ && id < UCT_AM_ID_MAX) {
         auto outcome = fifo_->send(id, &header, sizeof(header), payload, length);
-        if (UCS_LIKELY(outcome == send_fifo::outcome::sent)) {
+        if (UCS_LIKELY(outcome == send_fifo::outcome::done)) {
             ring();
             return UCS_OK;
         }
@@ -94,13 +94,26 @@ ucs_status_t ep::am_short_iov(uint8_t id, const uct_iov_t *iov, size_t count)
 
 ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned flags)
 {
-    expect_region();
     if (!ready()) {
         return not_ready();
     }
     if (UCS_UNLIKELY(id >= UCT_AM_ID_MAX)) {
         return above_limit("uct_ep_am_bcopy: id", id, UCT_AM_ID_MAX - 1);
     }
+    if (fifo_ && owner().limit.segment <= fifo_frame_size) {
+        char *frame;
+        auto outcome = fifo_->frame(&frame);
+        if (UCS_LIKELY(outcome == send_fifo::outcome::done)) {
+            size_t length = pack(frame, arg);
+            fifo_->send_frame(id, length);
+            ring();
+            return static_cast<ssize_t>(length);
+        }
+        if (outcome == send_fifo::outcome::full) {
+            return no_resource();
+        }
+    }
+    expect_region();
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
         return no_resource();
@@ -132,7 +145,7 @@ ssize_t ep::send_packed(buffer_op *b, uint64_t data, size_t length)
         flush_batch();
     }
     if (fifo_ && fifo_->send(static_cast<uint8_t>(data), b->data, length, nullptr, 0) ==
-                     send_fifo::outcome::sent) {
+                     send_fifo::outcome::done) {
         owner().put(b);
         ring();
         return static_cast<ssize_t>(length);

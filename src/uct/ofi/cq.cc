@@ -53,16 +53,42 @@ unsigned iface::poll_lent()
     return count;
 }
 
+// Larger messages are copied to receive buffers, as those of the core are, and are the user's to
+// keep as those.
+struct iface::fifo_reader {
+    iface &to;
+
+    void small(uint8_t id, void *data, size_t length)
+    {
+        if (UCS_UNLIKELY(to.am_alignment_ != 0)) {
+            to.deliver_aligned(id & am_id_mask, data, length);
+        } else {
+            to.deliver(id & am_id_mask, data, length, 0);
+        }
+    }
+    receive_op *keep(const void *data, size_t length)
+    {
+        if (UCS_UNLIKELY(length > to.limit.segment)) {
+            return nullptr;
+        }
+        auto *r = static_cast<receive_op *>(to.receives_.get());
+        if (UCS_LIKELY(r != nullptr)) {
+            memcpy(r->payload, data, length);
+        }
+        return r;
+    }
+    void kept(uint8_t id, receive_op *r, size_t length)
+    {
+        if (to.deliver(id & am_id_mask, r->payload, length, UCT_CB_PARAM_FLAG_DESC) !=
+            UCS_INPROGRESS) {
+            to.receives_.put(r);
+        }
+    }
+};
+
 unsigned iface::read_fifos()
 {
-    return !fifos_ ? 0 : fifos_->read([this](uint8_t id, void *data, size_t length) {
-        id &= static_cast<uint8_t>(am_id_mask);
-        if (UCS_UNLIKELY(am_alignment_ != 0)) {
-            deliver_aligned(id, data, length);
-        } else {
-            deliver(id, data, length, 0);
-        }
-    });
+    return !fifos_ ? 0 : fifos_->read(fifo_reader{*this});
 }
 
 // In a receive buffer, which is aligned as the user wants it.

@@ -198,7 +198,7 @@ class ep final : public uct::ep {
 
     remote_bell *bell_ = nullptr;  // on-node
     const char *region_ = nullptr; // on-node, the head of what the peer receives in
-    send_fifo *fifo_ = nullptr;    // on-node, for small messages
+    send_fifo *fifo_ = nullptr;    // on-node
     ucs::list<op, &op::link> in_flight_;
     ucs::list<op, &op::link> held_ops_; // packed, and refused by the core for now
     buffer_op *batch_ = nullptr;        // small messages that wait for more

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Claiming and leaving queues.
+// Claiming and leaving queues, and larger messages that are not packed in place.
 #include "uct/ofi/fifo.h"
 
 #include "ucs/error.h"
@@ -31,6 +31,22 @@ send_fifo::~send_fifo()
         pages_->departures.fetch_add(1, std::memory_order_release);
     }
     munmap(pages_, sizeof(fifo_pages));
+}
+
+send_fifo::outcome send_fifo::send_larger(uint8_t id, const void *head, size_t head_length,
+                                          const void *payload, size_t length)
+{
+    if (head_length + length > fifo_frame_size) {
+        return outcome::not_mine;
+    }
+    char *to;
+    outcome room = frame(&to);
+    if (room == outcome::done) {
+        ucs::copy_small(to, head, head_length);
+        ucs::copy_small(to + head_length, payload, length);
+        send_frame(id, head_length + length);
+    }
+    return room;
 }
 
 // Where all are taken it is tried again later.
@@ -105,6 +121,7 @@ void receive_fifos::free_queue(uint32_t i)
         slot.turn.store(0, std::memory_order_relaxed);
     }
     queue.consumed.store(0, std::memory_order_relaxed);
+    queue.vacated.store(0, std::memory_order_relaxed);
     queue.passed.store(0, std::memory_order_relaxed);
     queue.left.store(0, std::memory_order_relaxed);
     states_[i] = {.owner = static_cast<uint16_t>(++queue.owners)};

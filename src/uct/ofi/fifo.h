@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Small active messages between two processes of a machine, in one cache line or two each: less
-// than half of what the shm core needs for one. The receiver has pages with a number of queues,
-// next to its doorbell; each sender that has something to say claims one, and is the only one to
-// write to it. Everything else goes through the core, and so do the small messages of those who say
-// little or find no queue that is free.
+// Active messages between two processes of a machine. A small one is in one cache line or two: less
+// than half of what the shm core needs for one. The payload of a larger one is in a frame, where it
+// was packed. The receiver has pages with a number of queues, next to its doorbell; each sender
+// that has something to say claims one, and is the only one to write to it. Everything else goes
+// through the core, and so do the messages of those who say little or find no queue that is free.
 //
 //   sender                                   receiver
-//     slot: payload, length, id, turn -->      reads slots in their order, while the turn is theirs
+//     frame: payload of a larger one
+//     slot: payload, length, id, turn -->      reads slots in their order, while the turn is
+//                                              theirs, and the next frame for each larger one
 //                                     <--      consumed: slots that may be written again
+//                                     <--      vacated: frames that may
 //     message through the core        -->      handles what is in the queue, then the message
 //                                     <--      passed: how many messages of the core it has handled
 //
@@ -35,7 +38,9 @@ namespace uct::ofi {
 
 constexpr unsigned fifo_queues = 64;
 constexpr unsigned fifo_slots = 64;
-constexpr size_t fifo_payload = 120; // largest message, bytes
+constexpr size_t fifo_payload = 120; // largest message of a slot, bytes
+constexpr unsigned fifo_frames = 16;
+constexpr size_t fifo_frame_size = 8192 + 256; // with the headers of the layers above
 
 // In the completion data of a message of the core, above its id: 1 + the sender's queue, and which
 // of the queue's owners it is.
@@ -54,12 +59,13 @@ struct fifo_mark {
 
 struct fifo_slot {
     std::atomic<uint32_t> turn; // 1 + how often the queue had gone round; written last
-    uint16_t length;
+    uint16_t length;            // above fifo_payload: of what is in the frame
     uint8_t id;
     uint8_t reserved;
     char payload[fifo_payload];
 };
 static_assert(sizeof(fifo_slot) == 128);
+static_assert(fifo_frame_size <= UINT16_MAX);
 
 struct fifo_queue {
     // Of claiming and leaving.
@@ -68,9 +74,12 @@ struct fifo_queue {
     uint32_t owners;                              // before the one it has now
     // The receiver's.
     alignas(64) std::atomic<uint32_t> consumed;
+    std::atomic<uint32_t> vacated;
     std::atomic<uint32_t> passed;
     alignas(64) fifo_slot slots[fifo_slots];
+    alignas(64) char frames[fifo_frames][fifo_frame_size];
 };
+static_assert(fifo_frame_size % 64 == 0);
 
 // All zeros in the beginning. What is not touched takes no memory.
 struct fifo_pages {
@@ -88,30 +97,48 @@ class send_fifo {
     send_fifo &operator=(const send_fifo &) = delete;
     ~send_fifo();
 
-    enum class outcome { sent, full, not_mine };
+    enum class outcome { done, full, not_mine };
     // A message of a head and a rest.
     UCS_ALWAYS_INLINE outcome send(uint8_t id, const void *head, size_t head_length,
                                    const void *payload, size_t length)
     {
         size_t total = head_length + length;
-        if (UCS_UNLIKELY(total > fifo_payload || !usable())) {
-            return outcome::not_mine;
+        if (UCS_UNLIKELY(total > fifo_payload)) {
+            return send_larger(id, head, head_length, payload, length);
         }
-        if (UCS_UNLIKELY(next_ - consumed_ == fifo_slots)) {
-            consumed_ = queue_->consumed.load(std::memory_order_acquire);
-            if (next_ - consumed_ == fifo_slots) {
-                return outcome::full;
+        outcome room = slot_free();
+        if (UCS_LIKELY(room == outcome::done)) {
+            char *to = next_slot().payload;
+            ucs::copy_small(to, head, head_length);
+            ucs::copy_small(to + head_length, payload, length);
+            write(id, total);
+        }
+        return room;
+    }
+    // Where a message of up to fifo_frame_size bytes can be packed. It is sent by send_frame(), if
+    // at all, before anything else.
+    UCS_ALWAYS_INLINE outcome frame(char **data)
+    {
+        outcome room = slot_free();
+        if (UCS_LIKELY(room == outcome::done)) {
+            if (UCS_UNLIKELY(next_frame_ - vacated_ == fifo_frames)) {
+                vacated_ = queue_->vacated.load(std::memory_order_acquire);
+                if (next_frame_ - vacated_ == fifo_frames) {
+                    return outcome::full;
+                }
             }
+            *data = queue_->frames[next_frame_ % fifo_frames];
         }
-        fifo_slot &slot = queue_->slots[next_ % fifo_slots];
-        ucs::copy_small(slot.payload, head, head_length);
-        ucs::copy_small(slot.payload + head_length, payload, length);
-        slot.length = static_cast<uint16_t>(total);
-        slot.id = id;
-        ucs::tsan_release(own_id_);
-        slot.turn.store(next_ / fifo_slots + 1, std::memory_order_release);
-        ++next_;
-        return outcome::sent;
+        return room;
+    }
+    UCS_ALWAYS_INLINE void send_frame(uint8_t id, size_t length)
+    {
+        if (length > fifo_payload) {
+            ++next_frame_;
+        } else {
+            ucs::copy_small(next_slot().payload, queue_->frames[next_frame_ % fifo_frames], length);
+        }
+        write(id, length);
     }
     // What a message that goes through the core has to carry in its data.
     uint64_t mark() const { return mark_; }
@@ -141,13 +168,41 @@ class send_fifo {
         }
         return passed_ == posted_;
     }
+    UCS_ALWAYS_INLINE outcome slot_free()
+    {
+        if (UCS_UNLIKELY(!usable())) {
+            return outcome::not_mine;
+        }
+        if (UCS_UNLIKELY(next_ - consumed_ == fifo_slots)) {
+            consumed_ = queue_->consumed.load(std::memory_order_acquire);
+            if (next_ - consumed_ == fifo_slots) {
+                return outcome::full;
+            }
+        }
+        return outcome::done;
+    }
+    fifo_slot &next_slot() { return queue_->slots[next_ % fifo_slots]; }
+    // The payload is there.
+    UCS_ALWAYS_INLINE void write(uint8_t id, size_t length)
+    {
+        fifo_slot &slot = next_slot();
+        slot.length = static_cast<uint16_t>(length);
+        slot.id = id;
+        ucs::tsan_release(own_id_);
+        slot.turn.store(next_ / fifo_slots + 1, std::memory_order_release);
+        ++next_;
+    }
+    UCS_NOINLINE outcome send_larger(uint8_t id, const void *head, size_t head_length,
+                                     const void *payload, size_t length);
     UCS_NOINLINE void claim();
 
     fifo_queue *queue_ = nullptr;
-    uint32_t next_ = 0;     // slots ever written
-    uint32_t consumed_ = 0; // of them, as last seen
-    uint32_t posted_ = 0;   // messages through the core, since the queue was claimed
-    uint32_t passed_ = 0;   // of them, as last seen
+    uint32_t next_ = 0;       // slots ever written
+    uint32_t consumed_ = 0;   // of them, as last seen
+    uint32_t next_frame_ = 0; // frames ever written
+    uint32_t vacated_ = 0;    // of them, as last seen
+    uint32_t posted_ = 0;     // messages through the core, since the queue was claimed
+    uint32_t passed_ = 0;     // of them, as last seen
     bool closed_ = false;
     uint64_t mark_ = 0;
     fifo_pages *pages_;
@@ -159,15 +214,19 @@ class receive_fifos {
   public:
     explicit receive_fifos(void *pages) : pages_(static_cast<fifo_pages *>(pages)) {}
 
-    // Calls handle(id, data, length) for the messages there are; returns how many. data is a copy.
-    // What handle() calls may read on.
-    template <class Handle>
-    UCS_ALWAYS_INLINE unsigned read(Handle &&handle)
+    // Gives the messages there are to `to`; returns how many. A small one as
+    //   to.small(id, data, length): data is a copy;
+    // a larger one as
+    //   k = to.keep(data, length), which copies it, and
+    //   to.kept(id, k, length);
+    // or as a small one, if k is nullptr. What small() and kept() call may read on.
+    template <class To>
+    UCS_ALWAYS_INLINE unsigned read(To &&to)
     {
         unsigned count = 0;
         uint32_t used = queues_in_use();
         for (uint32_t i = 0; i < used; ++i) {
-            count += read_queue(i, handle);
+            count += read_queue(i, to);
         }
         if (UCS_UNLIKELY(pages_->departures.load(std::memory_order_acquire) != departed_)) {
             free_left();
@@ -192,7 +251,8 @@ class receive_fifos {
 
   private:
     struct state {
-        uint32_t next = 0; // slots ever read
+        uint32_t next = 0;       // slots ever read
+        uint32_t next_frame = 0; // frames ever read
         uint32_t passed = 0;
         uint16_t owner = 0; // as in the marks
     };
@@ -209,30 +269,65 @@ class receive_fifos {
                s.next / fifo_slots + 1;
     }
     // As many as there can have been when it was called.
-    template <class Handle>
-    UCS_ALWAYS_INLINE unsigned read_queue(uint32_t i, Handle &&handle)
+    template <class To>
+    UCS_ALWAYS_INLINE unsigned read_queue(uint32_t i, To &to)
     {
         unsigned count = 0;
         for (; count < fifo_slots && has_next(i); ++count) {
-            state &s = states_[i];
-            fifo_queue &queue = pages_->queues[i];
-            const fifo_slot &slot = queue.slots[s.next % fifo_slots];
-            ucs::tsan_acquire(queue.claimed_by);
-            size_t length = slot.length <= fifo_payload ? slot.length : 0;
+            const fifo_slot &slot = pages_->queues[i].slots[states_[i].next % fifo_slots];
+            ucs::tsan_acquire(pages_->queues[i].claimed_by);
+            size_t length = slot.length;
             uint8_t id = slot.id;
-            alignas(16) char data[fifo_payload];
-            ucs::copy_small(data, slot.payload, length);
-            if (++s.next % publish_every == 0) {
-                queue.consumed.store(s.next, std::memory_order_release);
+            if (UCS_LIKELY(length <= fifo_payload)) {
+                alignas(16) char data[fifo_payload];
+                ucs::copy_small(data, slot.payload, length);
+                consume(i);
+                to.small(id, data, length);
+            } else {
+                read_frame(i, id, length <= fifo_frame_size ? length : 0, to);
             }
-            handle(id, data, length);
         }
         return count;
     }
+    template <class To>
+    UCS_ALWAYS_INLINE void read_frame(uint32_t i, uint8_t id, size_t length, To &to)
+    {
+        const char *data = pages_->queues[i].frames[states_[i].next_frame % fifo_frames];
+        auto *k = to.keep(data, length);
+        if (UCS_UNLIKELY(!k)) {
+            read_frame_to_stack(i, id, length, to);
+            return;
+        }
+        vacate(i);
+        consume(i);
+        to.kept(id, k, length);
+    }
+    template <class To>
+    UCS_NOINLINE void read_frame_to_stack(uint32_t i, uint8_t id, size_t length, To &to)
+    {
+        alignas(64) char data[fifo_frame_size];
+        memcpy(data, pages_->queues[i].frames[states_[i].next_frame % fifo_frames], length);
+        vacate(i);
+        consume(i);
+        to.small(id, data, length);
+    }
+    // It has been copied.
+    UCS_ALWAYS_INLINE void consume(uint32_t i)
+    {
+        uint32_t next = ++states_[i].next;
+        if (next % (fifo_slots / 4) == 0) {
+            pages_->queues[i].consumed.store(next, std::memory_order_release);
+        }
+    }
+    UCS_ALWAYS_INLINE void vacate(uint32_t i)
+    {
+        uint32_t next = ++states_[i].next_frame;
+        if (next % (fifo_frames / 4) == 0) {
+            pages_->queues[i].vacated.store(next, std::memory_order_release);
+        }
+    }
     UCS_NOINLINE void free_left();
     void free_queue(uint32_t i);
-
-    static constexpr uint32_t publish_every = fifo_slots / 4;
 
     fifo_pages *pages_;
     uint32_t departed_ = 0;

@@ -25,7 +25,8 @@ constexpr size_t verbs_segment = 8192;
 // Over sockets every segment costs both sides system calls: 32 KiB with the headers of the layers
 // above.
 constexpr size_t socket_segment = (32 << 10) + 256;
-// What is longer than shm injects it has the receiver fetch with a system call.
+// What is longer than shm injects it has the receiver fetch with a system call. Queues of our own
+// take more.
 constexpr size_t shm_segment = 4096;
 constexpr size_t least_short = 128;
 
@@ -71,9 +72,9 @@ uint64_t find_overtaken(const uct::ofi::md &domain, const limits &l)
            (keeps(FI_ORDER_WAW | FI_ORDER_RAW | FI_ORDER_SAW) ? 0 : puts);
 }
 
-size_t default_segment(const uct::ofi::md &domain)
+size_t default_segment(const uct::ofi::md &domain, bool fifo)
 {
-    return domain.on_node()                       ? shm_segment
+    return domain.on_node()                       ? (fifo ? fifo_frame_size : shm_segment)
            : domain.provider.transport == "verbs" ? verbs_segment
                                                   : socket_segment;
 }
@@ -83,7 +84,7 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
     const fi_info &info = *domain.info;
     limits l{};
     l.segment = config.v.seg_size == ucs::config::memunits_auto || config.v.seg_size == 0
-                    ? default_segment(domain)
+                    ? default_segment(domain, config.v.fifo)
                     : std::max<size_t>(config.v.seg_size, 512);
     l.segment = std::min(l.segment, info.ep_attr->max_msg_size);
     l.inject = std::min(info.tx_attr->inject_size, l.segment);

@@ -146,6 +146,7 @@ class iface : public uct::iface {
     void set_figures(uct_iface_attr_t *attr, bool loopback) const;
     bool has_outstanding() const { return outstanding_ > 0; }
     // Handles the messages in the queues.
+    struct fifo_reader;
     unsigned read_fifos();
     // Looks after idle peers, when that is due. Every poll function calls it once.
     UCS_ALWAYS_INLINE unsigned progress_keepalive()
@@ -177,7 +178,7 @@ class iface : public uct::iface {
     fid_ep *rx_ = nullptr;
     bool closing_ = false;
     std::unique_ptr<peer_srx> lent_;       // the core asks it for buffers, none are posted
-    std::unique_ptr<receive_fifos> fifos_; // on-node, of small messages
+    std::unique_ptr<receive_fifos> fifos_; // on-node
     ucs::list<op, &op::link> batches_;     // of all endpoints, not sent yet
     ucs::async_watch event_watch_;         // reset before the descriptor goes
 
