@@ -47,9 +47,10 @@ constexpr field fields[] = {
      offsetof(config, net_devices), &string_list_},
     {"RNDV_THRESH", "auto",
      "Message size from which the rendezvous protocol is used. auto: 98304 over tcp, 40960 over "
-     "verbs, 4064 over shm, there 16384 for memory that ucp_mem_map() did not allocate.",
+     "verbs, 4064 over shm, there 49152 for memory that ucp_mem_map() did not allocate.",
      offsetof(config, rndv_thresh), &size_},
-    {"ZCOPY_THRESH", "auto", "Message size from which eager messages are sent without a copy.",
+    {"ZCOPY_THRESH", "auto",
+     "Message size from which eager messages are sent without a copy. auto: 16384, over shm inf.",
      offsetof(config, zcopy_thresh), &size_},
     {"BCOPY_THRESH", "auto", "Accepted for compatibility; has no effect.",
      offsetof(config, bcopy_thresh), &size_},

@@ -130,9 +130,9 @@ void add_rails(ucp_ep *ep, const std::vector<candidate> &found, const candidate 
 
 constexpr size_t SHORT_HEADER = sizeof(uint64_t); // that uct_ep_am_short() carries
 
-// Messages from which a rendezvous pays. Over shared memory that is what is longer than a fragment,
-// if the receiver can read it where it is; to have the kernel read it costs as much as copying some
-// fragments. Over sockets a read is copied as often as a fragment.
+// Messages from which a rendezvous pays. Over shared memory that is early if the receiver can read
+// them where they are; to have the kernel read them costs as much as copying some fragments. Over
+// sockets a read is copied as often as a fragment.
 size_t default_rndv_thresh(tl_class cls)
 {
     switch (cls) {
@@ -149,7 +149,13 @@ size_t default_rndv_thresh(tl_class cls)
 
 size_t default_rndv_unmapped(tl_class cls)
 {
-    return cls == tl_class::shm ? 16384 : default_rndv_thresh(cls);
+    return cls == tl_class::shm ? 49152 : default_rndv_thresh(cls);
+}
+
+// Over shared memory no fragment is sent from where it is: the queues there hold copies.
+size_t default_zcopy_thresh(tl_class cls)
+{
+    return cls == tl_class::shm ? SIZE_MAX : 16384;
 }
 
 // theirs: the largest message that the peer takes.
@@ -170,7 +176,8 @@ void set_limits(ucp_ep *ep, size_t theirs)
     bool by_default = config.rndv_thresh == SIZE_AUTO;
     ep->limits.rndv_thresh = by_default ? default_rndv_thresh(cls) : config.rndv_thresh;
     ep->limits.rndv_unmapped = by_default ? default_rndv_unmapped(cls) : config.rndv_thresh;
-    ep->limits.zcopy_thresh = config.zcopy_thresh == SIZE_AUTO ? 16384 : config.zcopy_thresh;
+    ep->limits.zcopy_thresh =
+        config.zcopy_thresh == SIZE_AUTO ? default_zcopy_thresh(cls) : config.zcopy_thresh;
     ep->limits.put_message =
         cls == tl_class::net ? std::min(PUT_MESSAGE, ep->limits.max_bcopy / 2) : 0;
 }
