@@ -120,6 +120,22 @@ TEST_P(uct_cm_test, 3_5_03_ep_query)
     EXPECT_TRUE(same_address(ours.local_address, theirs.remote_address));
 }
 
+// Messages may come before the event that the connection is up, and whoever reads one may ask.
+TEST_P(uct_cm_test, 3_5_03_a_server_knows_its_addresses_when_it_has_accepted)
+{
+    make_pair();
+    listen(acceptor::policy::keep);
+    auto c = connect();
+    ASSERT_TRUE(wait([&] { return acceptor_->kept() == 1; }));
+    ASSERT_EQ(UCS_OK, acceptor_->accept_kept());
+    uct_ep_attr_t theirs{};
+    theirs.field_mask = UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR | UCT_EP_ATTR_FIELD_REMOTE_SOCKADDR;
+    ASSERT_EQ(UCS_OK, uct_ep_query(accepted().ep(), &theirs));
+    EXPECT_TRUE(same_address(theirs.local_address, acceptor_->address()));
+    EXPECT_TRUE(same_address(theirs.remote_address, acceptor_->client()));
+    expect_connected(*c);
+}
+
 TEST_P(uct_cm_test, 3_5_04_set_local_sockaddr)
 {
     make_pair();

@@ -713,8 +713,11 @@ void cm_conn::detach()
 
 ucs_status_t cm_conn::query(uct_ep_attr_t *attr) const
 {
-    // Over verbs a message of the peer may be seen before the event that the connection is up.
-    if (!endpoint_ || (!up_ && state_ != state::open)) {
+    // A server's endpoint was accepted by whoever asks: messages may come over the transport before
+    // the event that the connection is up, and its addresses are those of the request. A client's
+    // are certain with that event; over verbs a message of the peer may be seen before it.
+    bool certain = server_ || up_ || state_ == state::open;
+    if (!endpoint_ || !certain) {
         return UCS_ERR_NOT_CONNECTED;
     }
     if (attr->field_mask & UCT_EP_ATTR_FIELD_TX_TOKEN) {
