@@ -21,7 +21,7 @@
 
 namespace uct::ofi {
 
-constexpr uint8_t address_version = 4;
+constexpr uint8_t address_version = 5;
 
 enum class address_kind : uint8_t { device = 1, rdm = 2, msg = 3 };
 

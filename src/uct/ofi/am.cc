@@ -150,35 +150,47 @@ ssize_t ep::send_packed(buffer_op *b, uint64_t data, size_t length)
         ring();
         return static_cast<ssize_t>(length);
     }
-    ssize_t ret;
-    if (UCS_UNLIKELY(!held_ops_.empty())) { // the batch before it was
-        ret = -FI_EAGAIN;
-    } else if (length <= owner().limit.inject) {
-        ret = fi_injectdata(target, b->data, length, with_mark(data), address);
-        if (UCS_LIKELY(ret == 0)) {
-            owner().put(b);
-        }
-    } else {
-        ret = fi_senddata(target, b->data, length, b->desc, with_mark(data), address,
-                          static_cast<fi_context2 *>(b));
-        if (UCS_LIKELY(ret == 0)) {
-            posted(b, op::kind::send, nullptr);
-        }
-    }
+    b->what = op::kind::send;
+    b->length = length;
+    b->sent = 0;
+    b->cq_data = data;
+    // Nothing overtakes what was held, a batch before it.
+    ssize_t ret = UCS_LIKELY(held_ops_.empty()) ? post_packed(b) : -FI_EAGAIN;
     if (UCS_UNLIKELY(ret != 0)) {
         if (ret != -FI_EAGAIN) {
             return post_failed(ret, b);
         }
-        b->what = op::kind::send;
-        b->length = length;
-        b->cq_data = data;
         held_ops_.push_back(b);
         hold();
         refused();
-        return static_cast<ssize_t>(length);
     }
-    posted_message();
     return static_cast<ssize_t>(length);
+}
+
+// 0: it has gone.
+UCS_ALWAYS_INLINE ssize_t ep::post_packed(buffer_op *b)
+{
+    ssize_t ret;
+    if (b->length <= owner().limit.inject) {
+        ret = fi_injectdata(target, b->data, b->length, with_mark(b->cq_data), address);
+        if (UCS_LIKELY(ret == 0)) {
+            owner().put(b);
+            posted_message();
+        }
+    } else if (bell_) {
+        ret = post_parts(b);
+        if (UCS_LIKELY(ret == 0)) {
+            owner().put(b);
+        }
+    } else {
+        ret = fi_senddata(target, b->data, b->length, b->desc, with_mark(b->cq_data), address,
+                          static_cast<fi_context2 *>(b));
+        if (UCS_LIKELY(ret == 0)) {
+            posted(b, op::kind::send, nullptr);
+            posted_message();
+        }
+    }
+    return ret;
 }
 
 bool ep::post_held()
@@ -187,21 +199,15 @@ bool ep::post_held()
         return false;
     }
     while (!held_ops_.empty()) {
-        auto *b = static_cast<buffer_op *>(held_ops_.front());
-        ssize_t ret = b->what == op::kind::tag_send
-                          ? post_tagged(b)
-                          : fi_senddata(target, b->data, b->length, b->desc, with_mark(b->cq_data),
-                                        address, static_cast<fi_context2 *>(b));
+        auto *b = static_cast<buffer_op *>(held_ops_.pop_front());
+        ssize_t ret = b->what == op::kind::tag_send ? post_tagged(b) : post_packed(b);
         if (ret == -FI_EAGAIN) {
+            held_ops_.push_front(b);
             refused();
             return false;
         }
-        held_ops_.pop_front();
         if (ret != 0) {
             post_failed(ret, b);
-        } else {
-            posted(b, op::kind::send, nullptr);
-            posted_message();
         }
     }
     return fenced_ == 0;
@@ -224,9 +230,9 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
     if (UCS_UNLIKELY(header_length > limit.max_header)) {
         return above_limit("uct_ep_am_zcopy: header_length", header_length, limit.max_header);
     }
-    if (UCS_UNLIKELY(header_length + iov_length(iov, count) > limit.segment)) {
+    if (UCS_UNLIKELY(header_length + iov_length(iov, count) > limit.whole)) {
         return above_limit("uct_ep_am_zcopy: length", header_length + iov_length(iov, count),
-                           limit.segment);
+                           limit.whole);
     }
     if (UCS_UNLIKELY(batch_ != nullptr)) {
         flush_batch();

@@ -124,7 +124,7 @@ UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &
         receives_.put(r); // nobody wants it any more
         return;
     }
-    if (UCS_UNLIKELY((entry.data & (am_batch | am_ping)) != 0)) {
+    if (UCS_UNLIKELY((entry.data & (am_batch | am_ping | am_part)) != 0)) {
         on_special(r, entry);
         return;
     }
@@ -150,8 +150,21 @@ void iface::on_special(receive_op *r, const fi_cq_data_entry &entry)
 {
     if (entry.data & am_batch) {
         deliver_batch(r, entry.len);
+    } else if ((entry.data & am_part) && parts_) {
+        deliver_part(r, entry);
     }
     repost(r);
+}
+
+void iface::deliver_part(receive_op *r, const fi_cq_data_entry &entry)
+{
+    auto whole = parts_->add(r->payload, entry.len);
+    if (whole.buffer &&
+        deliver(static_cast<uint8_t>(entry.data & am_id_mask), whole.buffer->payload, whole.length,
+                UCT_CB_PARAM_FLAG_DESC) != UCS_INPROGRESS) {
+        receives_.put(whole.buffer);
+    }
+    fifos_->passed(fifo_mark::of(entry.data));
 }
 
 UCS_ALWAYS_INLINE void iface::repost(receive_op *r)

@@ -105,6 +105,8 @@ class ep final : public uct::ep {
     void set_fifo(send_fifo *fifo) { fifo_ = fifo; }
     // most: bytes of a batch that both sides have room for.
     void set_batch_room(size_t most);
+    // Which of the interface's endpoints it is.
+    void set_number(uint32_t number) { number_ = number; }
     // The peer is an interface of this process, over shared memory.
     void set_in_process() { in_process_ = true; }
 
@@ -126,6 +128,8 @@ class ep final : public uct::ep {
     ucs_status_t post_failed(ssize_t ret, op *unused);
     void posted(op *o, op::kind what, uct_completion_t *completion);
     ssize_t send_packed(buffer_op *b, uint64_t data, size_t length);
+    ssize_t post_packed(buffer_op *b);
+    ssize_t post_parts(buffer_op *b);
     ssize_t send_small(buffer_op *b, uint8_t id, size_t length, unsigned alone);
     bool streaming(unsigned alone);
     // A small message went by itself. The time that the core took for it is not the program's
@@ -208,6 +212,7 @@ class ep final : public uct::ep {
     uint64_t last_small_ = 0;           // when the last one of a burst had been posted
     uint64_t batch_begun_ = 0;          // when batch_ was
     bool reached_ = false;              // a post succeeded; off-node
+    uint32_t number_ = 0;
     bool in_process_ = false;
     uint8_t fenced_ = 0; // kinds of fences that are closed
 };

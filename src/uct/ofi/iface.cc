@@ -25,8 +25,7 @@ constexpr size_t verbs_segment = 8192;
 // Over sockets every segment costs both sides system calls: 32 KiB with the headers of the layers
 // above.
 constexpr size_t socket_segment = (32 << 10) + 256;
-// What is longer than shm injects it has the receiver fetch with a system call. Queues of our own
-// take more.
+// What shm injects. Queues of our own take more.
 constexpr size_t shm_segment = 4096;
 constexpr size_t least_short = 128;
 
@@ -88,6 +87,7 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
                     : std::max<size_t>(config.v.seg_size, 512);
     l.segment = std::min(l.segment, info.ep_attr->max_msg_size);
     l.inject = std::min(info.tx_attr->inject_size, l.segment);
+    l.whole = domain.on_node() ? l.inject : l.segment; // see parts.h
     l.max_short = std::clamp(l.inject, least_short, short_limit);
     l.max_header = std::min<size_t>(l.segment, 512);
     l.on_stack = std::min(l.inject, l.max_short);
@@ -211,6 +211,9 @@ iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct::ofi::md &own
                        cookie ? static_cast<memory *>(cookie)->desc : nullptr;
                }})
 {
+    if (owner_md.on_node()) {
+        parts_ = std::make_unique<part_assembly>(receives_, limit.segment);
+    }
     // On-node peers are watched in any case.
     if ((params.field_mask & UCT_IFACE_PARAM_FIELD_KEEPALIVE_INTERVAL) &&
         params.keepalive_interval > 0 && !domain.on_node()) {
@@ -360,7 +363,7 @@ void iface::fill_attr(uct_iface_attr_t *attr) const
                       UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE | UCT_IFACE_FLAG_EP_CHECK;
     attr->cap.am.max_short = limit.max_short;
     attr->cap.am.max_bcopy = limit.segment;
-    attr->cap.am.max_zcopy = limit.segment;
+    attr->cap.am.max_zcopy = limit.whole;
     attr->cap.am.max_hdr = limit.max_header;
     attr->cap.am.max_iov = limit.max_iov - 1; // the header takes one
     attr->cap.am.opt_zcopy_align = 1;
@@ -395,7 +398,7 @@ void iface::fill_attr(uct_iface_attr_t *attr) const
     if (limit.tagged) {
         attr->cap.flags |= UCT_IFACE_FLAG_TAG_EAGER_SHORT | UCT_IFACE_FLAG_TAG_EAGER_BCOPY |
                            UCT_IFACE_FLAG_TAG_EAGER_ZCOPY;
-        size_t longest = limit.segment - sizeof(tag_prefix);
+        size_t longest = limit.whole - sizeof(tag_prefix);
         attr->cap.tag.recv = {.min_recv = 0,
                               .max_zcopy = SIZE_MAX,
                               .max_iov = limit.max_iov - tag_own_pieces,

@@ -11,6 +11,7 @@
 #include "uct/ofi/keepalive.h"
 #include "uct/ofi/md.h"
 #include "uct/ofi/op.h"
+#include "uct/ofi/parts.h"
 #include "uct/ofi/wait_set.h"
 
 #include <functional>
@@ -24,7 +25,8 @@ namespace uct::ofi {
 constexpr uint64_t am_id_mask = UCT_AM_ID_MAX - 1;
 constexpr uint64_t am_batch = UCT_AM_ID_MAX;    // it is a batch (batch.h)
 constexpr uint64_t am_ping = 2 * UCT_AM_ID_MAX; // it is for nobody: did it arrive?
-static_assert(am_ping < 1ull << fifo_mark_shift);
+constexpr uint64_t am_part = 4 * UCT_AM_ID_MAX; // it is a part of a message (parts.h)
+static_assert(am_part < 1ull << fifo_mark_shift);
 
 // Masks of UCS_BIT(UCT_ATOMIC_OP_*) that the core carries out.
 struct atomic_ops {
@@ -38,6 +40,7 @@ atomic_ops find_atomics(const ofi::md &domain, fi_datatype type); // amo.cc
 struct limits {
     size_t inject;     // largest message the core copies at once
     size_t segment;    // largest active message; the size of every buffer
+    size_t whole;      // largest message that the core gets in one
     size_t max_short;  // largest am_short and put_short
     size_t max_header; // of am_zcopy
     size_t on_stack;   // largest am_short that goes without a pool buffer
@@ -179,6 +182,7 @@ class iface : public uct::iface {
     bool closing_ = false;
     std::unique_ptr<peer_srx> lent_;       // the core asks it for buffers, none are posted
     std::unique_ptr<receive_fifos> fifos_; // on-node
+    std::unique_ptr<part_assembly> parts_; // on-node
     ucs::list<op, &op::link> batches_;     // of all endpoints, not sent yet
     ucs::async_watch event_watch_;         // reset before the descriptor goes
 
@@ -203,6 +207,7 @@ class iface : public uct::iface {
     UCS_NOINLINE void on_special(receive_op *r, const fi_cq_data_entry &entry);
     UCS_NOINLINE unsigned keep_alive();
     void deliver_batch(receive_op *r, size_t length);
+    void deliver_part(receive_op *r, const fi_cq_data_entry &entry);
     UCS_NOINLINE void deliver_aligned(uint8_t id, void *data, size_t length);
     void repost(receive_op *r);
     UCS_NOINLINE void repost_used();

@@ -52,6 +52,7 @@ struct buffer_op : op {
     void *desc; // of the buffer's registration; nullptr where none is needed
     char *data;
     size_t length; // of what waits to be sent, of a get, or of an atomic's value
+    size_t sent;   // of what leaves in parts
     uint64_t cq_data;
     uct_unpack_callback_t unpack; // get_bcopy
     void *arg;                    // of unpack; where the result of a fetch goes

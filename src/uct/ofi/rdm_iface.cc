@@ -295,6 +295,7 @@ void rdm_iface::connect(ep &from, const peer_address &to)
     from.target = ep_.get();
     from.address = remote.address;
     from.remote = &remote;
+    from.set_number(++numbered_);
     from.set_bell(remote.bell.get());
     from.set_fifo(remote.fifo.get());
     from.set_region(remote.lock ? remote.lock->head() : nullptr);
@@ -455,6 +456,7 @@ void rdm_iface::clear_away(peer &p)
     if (on_node_) {
         shm_file::remove(p.name.c_str());
         fifos_->owner_died(p.id);
+        parts_->sender_died(p.id);
     }
 }
 

@@ -80,6 +80,7 @@ class rdm_iface final : public iface {
     // The core refused a send, again, for want of a connection. A network core retries for ever;
     // after the time that a connection may take the peer counts as unreachable.
     void not_reached(peer &p);
+    uint64_t id() const { return id_; }
 
   private:
     ~rdm_iface() override;
@@ -122,6 +123,7 @@ class rdm_iface final : public iface {
     std::map<uint64_t, std::unique_ptr<peer>> peers_;
     std::map<uint64_t, std::unique_ptr<peer>> resting_; // see forget()
     uint64_t buried_ = 0;
+    uint32_t numbered_ = 0;      // endpoints ever
     unsigned polls_ = 0;         // see poll_on_node()
     bool core_is_quiet_ = false; // what came last came through a queue
     std::atomic<bool> someone_died_ = false;

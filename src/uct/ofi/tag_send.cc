@@ -65,8 +65,6 @@ ssize_t ep::tag_eager_bcopy(uct_tag_t tag, uint64_t imm, uct_pack_callback_t pac
     b->cq_data = tag;
     ssize_t ret = post_tagged(b);
     if (UCS_LIKELY(ret == 0)) {
-        posted(b, op::kind::send, nullptr);
-        ring();
     } else if (ret != -FI_EAGAIN) {
         return post_failed(ret, b);
     } else {
@@ -80,8 +78,13 @@ ssize_t ep::tag_eager_bcopy(uct_tag_t tag, uint64_t imm, uct_pack_callback_t pac
 
 ssize_t ep::post_tagged(buffer_op *b)
 {
-    return fi_tsend(target, b->data, b->length, b->desc, address, b->cq_data,
-                    static_cast<fi_context2 *>(b));
+    ssize_t ret = fi_tsend(target, b->data, b->length, b->desc, address, b->cq_data,
+                           static_cast<fi_context2 *>(b));
+    if (UCS_LIKELY(ret == 0)) {
+        posted(b, op::kind::send, nullptr);
+        ring();
+    }
+    return ret;
 }
 
 ucs_status_t ep::tag_eager_zcopy(uct_tag_t tag, uint64_t imm, const uct_iov_t *iov, size_t count,
@@ -98,9 +101,9 @@ ucs_status_t ep::tag_eager_zcopy(uct_tag_t tag, uint64_t imm, const uct_iov_t *i
         return above_limit("uct_ep_tag_eager_zcopy: iovcnt", count, limit.max_iov - 1);
     }
     size_t length = iov_length(iov, count);
-    if (UCS_UNLIKELY(length > limit.segment - sizeof(tag_prefix))) {
+    if (UCS_UNLIKELY(length > limit.whole - sizeof(tag_prefix))) {
         return above_limit("uct_ep_tag_eager_zcopy: length", length,
-                           limit.segment - sizeof(tag_prefix));
+                           limit.whole - sizeof(tag_prefix));
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
