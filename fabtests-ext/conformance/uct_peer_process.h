@@ -51,6 +51,14 @@ class peer_process {
         }
     }
 
+    // Until go_on().
+    void stop()
+    {
+        kill(pid_, SIGSTOP);
+        waitpid(pid_, nullptr, WUNTRACED);
+    }
+    void go_on() { kill(pid_, SIGCONT); }
+
     entity::address where() { return take(up_[0]); }
     void tell(const entity &us) { give(down_[1], us.where()); }
     // Blocks until the body has returned.

@@ -239,7 +239,7 @@ void iface::release_desc(uct_recv_desc_t *self, void *)
 void iface::finish(op *o, ucs_status_t status)
 {
     if (UCS_UNLIKELY(o->what >= op::kind::tag_receive)) {
-        on_tagged(o, status);
+        on_unowned(o, status);
         return;
     }
     // The callbacks may destroy the endpoint: what they complete leaves its list before.

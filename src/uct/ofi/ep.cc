@@ -243,12 +243,15 @@ op *ep::oldest_rma()
     return nullptr;
 }
 
+// The core of a connection is done with them. One without connections goes on, and may end them
+// when what it has to do before is done.
 void ep::fail_operations(ucs_status_t status)
 {
     fenced_ = 0;
     ofi::iface &home = owner();
     drop_unsent();
-    if (remote && !in_flight_.empty()) {
+    bool core_goes_on = remote != nullptr;
+    if (core_goes_on && !in_flight_.empty()) {
         remote->stuck = true;
     }
     ucs::list<op, &op::link> all;
@@ -258,10 +261,15 @@ void ep::fail_operations(ucs_status_t status)
     }
     while (op *o = all.pop_front()) {
         uct_completion_t *completion = o->completion;
-        if (o->what != op::kind::flush_mark) {
+        bool posted = o->what != op::kind::flush_mark;
+        if (posted) {
             home.ended(o->sequence);
         }
-        home.put(o);
+        if (posted && core_goes_on) {
+            o->what = op::kind::abandoned;
+        } else {
+            home.put(o);
+        }
         complete(completion, status);
     }
 }

@@ -78,7 +78,7 @@ class ep final : public uct::ep {
     // nullptr: none is in flight.
     op *oldest_rma();
     bool connected_to_someone() const { return conn || remote; }
-    // Completes everything in flight; the core has no more use of it.
+    // Completes everything in flight, because the peer or the connection to it has gone.
     void fail_operations(ucs_status_t status);
     // Ends everything for the user, though the core may not be done.
     void cancel();

@@ -166,8 +166,8 @@ class iface : public uct::iface {
 
     // An operation failed at the core: the transport decides what it means for the endpoint.
     virtual void on_error(op *o, ucs_status_t status) = 0;
-    // A receive of tagged messages ended.
-    virtual void on_tagged(op *, ucs_status_t) {}
+    // An operation of no endpoint ended.
+    virtual void on_unowned(op *, ucs_status_t) {}
 
     std::unique_ptr<keepalive> keepalive_; // when asked for, and the transport needs it
     // What cq_ is waited for with, where fi_trywait() does nothing.

@@ -18,7 +18,8 @@ class ep;
 class iface;
 
 struct op : fi_context2 {
-    // From get_bcopy on there is something left to do when it ends.
+    // From get_bcopy on there is something left to do when it ends; from tag_receive on it is of
+    // no endpoint.
     enum class kind : uint8_t {
         send,
         ping,
@@ -31,7 +32,8 @@ struct op : fi_context2 {
         get_bcopy,
         fetch,
         tag_receive,
-        tag_catch_all
+        tag_catch_all,
+        abandoned // ended for the user, and not yet for the core
     };
 
     kind what;

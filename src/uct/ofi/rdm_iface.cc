@@ -542,9 +542,11 @@ ucs_status_t rdm_iface::tag_recv_cancel(uct_tag_context_t *context, int force)
     return tags_ ? tags_->cancel(context, force != 0) : UCS_ERR_INVALID_PARAM;
 }
 
-void rdm_iface::on_tagged(op *o, ucs_status_t status)
+void rdm_iface::on_unowned(op *o, ucs_status_t status)
 {
-    if (o->what == op::kind::tag_receive) {
+    if (o->what == op::kind::abandoned) {
+        put(o);
+    } else if (o->what == op::kind::tag_receive) {
         tags_->ended(static_cast<tag_receive_op *>(o), status);
     } else {
         tags_->ended(static_cast<receive_op *>(o), status);
@@ -630,7 +632,7 @@ void rdm_iface::not_reached(peer &p)
 void rdm_iface::on_error(op *o, ucs_status_t status)
 {
     if (o && o->what >= op::kind::tag_receive) {
-        on_tagged(o, status);
+        on_unowned(o, status);
         return;
     }
     if (o && !on_node_ && o->owner && o->owner->remote && status != UCS_ERR_CANCELED) {

@@ -108,7 +108,7 @@ class rdm_iface final : public iface {
     void declare_dead(peer &p, ucs_status_t cause);
     sockaddr_storage own_sockaddr() const;
     void on_error(op *o, ucs_status_t status) override;
-    void on_tagged(op *o, ucs_status_t status) override;
+    void on_unowned(op *o, ucs_status_t status) override;
 
     std::unique_ptr<tag_receives> tags_; // when the user first shows interest
     fid_ptr<fid_av> av_;
