@@ -64,5 +64,45 @@ TEST_P(uct_parts, a_message_in_parts_may_be_kept)
 
 UCT_INSTANTIATE(uct_parts);
 
+// Through a queue on a machine, which does not know how long the receiver's buffers are.
+TEST(uct_parts_on_node, what_is_longer_than_the_receivers_buffers_stays_out_of_them)
+{
+    entity from("shm", {});
+    entity to("shm", {.am_alignment = 64, .seg_size = "1k"});
+    uct_ep_h ep = from.connect(to);
+    size_t sent = 0;
+    auto send = [&](size_t length) {
+        packed p{pattern(length, static_cast<unsigned>(sent++))};
+        auto end = std::chrono::steady_clock::now() + patience;
+        ssize_t status = UCS_ERR_NO_RESOURCE;
+        while (to.received.size() < sent && std::chrono::steady_clock::now() < end) {
+            if (status == UCS_ERR_NO_RESOURCE) {
+                status = uct_ep_am_bcopy(ep, 1, pack, &p, 0);
+            }
+            uct_worker_progress(from.worker);
+            uct_worker_progress(to.worker);
+        }
+    };
+    to.keep = true;
+    for (unsigned i = 0; i < 30; ++i) { // of which the last ones go through the queue
+        send(100);
+    }
+    to.keep = false;
+    send(6000);
+    to.keep = true;
+    for (unsigned i = 0; i < 100; ++i) {
+        send(100);
+    }
+    ASSERT_EQ(to.received.size(), sent);
+    for (size_t i = 0; i < sent; ++i) {
+        EXPECT_EQ(to.received[i].data, pattern(i == 30 ? 6000 : 100, static_cast<unsigned>(i)));
+    }
+    ASSERT_EQ(to.kept.size(), 130u);
+    for (size_t i = 0; i < to.kept.size(); ++i) {
+        std::string expected = pattern(100, static_cast<unsigned>(i < 30 ? i : i + 1));
+        EXPECT_EQ(memcmp(to.kept[i], expected.data(), expected.size()), 0) << i;
+    }
+}
+
 } // namespace
 } // namespace uct_conformance

@@ -94,7 +94,7 @@ unsigned iface::read_fifos()
 // In a receive buffer, which is aligned as the user wants it.
 void iface::deliver_aligned(uint8_t id, void *data, size_t length)
 {
-    auto *r = static_cast<receive_op *>(receives_.get());
+    auto *r = length <= limit.segment ? static_cast<receive_op *>(receives_.get()) : nullptr;
     if (!r) {
         deliver(id, data, length, 0); // rather than not at all
         return;
