@@ -15,7 +15,7 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     if (!ready()) {
         return not_ready();
     }
-    if (fifo_ && id < UCT_AM_ID_MAX) {
+    if (fifo_ && id < UCT_AM_ID_MAX && length + sizeof(header) <= owner().limit.max_short) {
         auto outcome = fifo_->send(id, &header, sizeof(header), payload, length);
         if (UCS_LIKELY(outcome == send_fifo::outcome::done)) {
             ring();
