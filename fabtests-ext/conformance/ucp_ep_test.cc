@@ -432,6 +432,66 @@ TEST_P(ucp_segments, of_different_size)
     burst(*small_, to_large_, *large_);
 }
 
+struct header_seen {
+    std::vector<char> bytes;
+    int count = 0;
+
+    static ucs_status_t handler(void *arg, const void *header, size_t length, void *, size_t,
+                                const ucp_am_recv_param_t *)
+    {
+        auto *seen = static_cast<header_seen *>(arg);
+        const char *first = static_cast<const char *>(header);
+        seen->bytes.assign(first, first + length);
+        ++seen->count;
+        return UCS_OK; // data of a rendezvous is not wanted
+    }
+};
+
+size_t max_am_header(const entity &e)
+{
+    ucp_worker_attr_t attr = {};
+    attr.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
+    EXPECT_EQ(UCS_OK, ucp_worker_query(e.worker, &attr));
+    return attr.max_am_header;
+}
+
+TEST_P(ucp_segments, b054_headers_fit_the_smaller_one)
+{
+    size_t most = max_am_header(*small_);
+    ASSERT_GE(most, 1000u);
+    ASSERT_LT(most, 2048u);
+    ASSERT_LT(most, max_am_header(*large_));
+    header_seen seen;
+    ucp_am_handler_param_t p = {};
+    p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                   UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    p.cb = header_seen::handler;
+    p.arg = &seen;
+    ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(small_->worker, &p));
+    std::vector<char> header(max_am_header(*large_)), data(100000);
+    for (size_t i = 0; i < header.size(); ++i) {
+        header[i] = static_cast<char>(i * 7);
+    }
+    int count = 0;
+    for (uint32_t flags : {uint32_t(UCP_AM_SEND_FLAG_EAGER), uint32_t(UCP_AM_SEND_FLAG_RNDV)}) {
+        for (size_t n : {size_t{0}, data.size()}) {
+            ucp_request_param_t param = {};
+            param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+            param.flags = flags;
+            auto send = [&](size_t length) {
+                return wait(
+                    {small_.get(), large_.get()},
+                    ucp_am_send_nbx(to_small_, 0, header.data(), length, data.data(), n, &param));
+            };
+            EXPECT_EQ(UCS_ERR_INVALID_PARAM, send(header.size()));
+            EXPECT_EQ(UCS_OK, send(most));
+            ++count;
+            ASSERT_TRUE(run_until({small_.get()}, [&] { return seen.count == count; }));
+            EXPECT_EQ(seen.bytes, std::vector<char>(header.begin(), header.begin() + most));
+        }
+    }
+}
+
 UCP_TEST_OVER(ucp_segments, "shm", "tcp");
 
 } // namespace

@@ -94,7 +94,7 @@ ucs_status_t ucp_worker_query(ucp_worker_h worker, ucp_worker_attr_t *attr)
         attr->thread_mode = worker->thread_mode;
     }
     if (attr->field_mask & UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER) {
-        attr->max_am_header = ucp::MAX_AM_HEADER;
+        attr->max_am_header = worker->max_am_header;
     }
     if (attr->field_mask & UCP_WORKER_ATTR_FIELD_NAME) {
         strncpy(attr->name, worker->name.c_str(), UCP_ENTITY_NAME_MAX - 1);

@@ -3,6 +3,7 @@
 // Creating, progressing and closing a worker.
 #include "ucp/worker.h"
 
+#include "ucp/am/am.h"
 #include "ucp/cm.h"
 #include "ucp/ep_control.h"
 #include "ucp/keepalive.h"
@@ -14,6 +15,7 @@
 #include "ucs/sys.h"
 #include "ucs/topo.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <ctime>
@@ -195,6 +197,8 @@ void ucp_worker::open_ifaces()
         }
         try {
             ifaces.push_back(std::make_unique<ucp::iface>(this, static_cast<uint8_t>(i)));
+            max_am_header =
+                std::min(max_am_header, ucp::max_am_header(ifaces.back()->attr.cap.am.max_bcopy));
         } catch (const ucs::error &e) {
             ucs_warn("ucp_worker_create: %s", e.what());
         }

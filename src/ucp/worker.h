@@ -124,6 +124,7 @@ struct ucp_worker {
     ucs::ptr_map<ucp_ep> ep_ids;
     ucp::mem_views memory; // of the context's mappings
     std::vector<std::unique_ptr<ucp::iface>> ifaces;
+    size_t max_am_header = SIZE_MAX;           // over any of them
     std::unique_ptr<ucp::wakeup> wakeup;       // null until something may sleep
     std::atomic<ucp::wakeup *> waker{nullptr}; // the same, for other threads
     std::unique_ptr<ucp::keepalive> keepalive; // null until an endpoint wants its peer checked

@@ -152,6 +152,11 @@ ucs_status_t start_progress(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
     size_t length = req->dt.length();
+    if (UCS_UNLIKELY(req->send.header_len > max_am_header(ep->limits.max_bcopy))) {
+        ucs_error("ucp_am_send_nbx: header_length %u is above %zu, the peer's limit",
+                  req->send.header_len, max_am_header(ep->limits.max_bcopy));
+        return UCS_ERR_INVALID_PARAM;
+    }
     uint16_t flags = req->send.am_flags;
     bool eager = flags & UCP_AM_SEND_FLAG_EAGER;
     bool rndv = !eager && (flags & UCP_AM_SEND_FLAG_RNDV || wants_rndv(req));
@@ -248,9 +253,10 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t am_send(const char *call, ucp_ep *ep, const a
     if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK))
         return UCS_STATUS_PTR(kind);
     UCS_CHECK_ARG_PTR(a.id <= UINT16_MAX, "%s: id %u is above %u", call, a.id, UINT16_MAX);
-    UCS_CHECK_ARG_PTR(a.header_len == 0 || (a.header != nullptr && a.header_len <= MAX_AM_HEADER),
+    UCS_CHECK_ARG_PTR(a.header_len == 0 ||
+                          (a.header != nullptr && a.header_len <= worker->max_am_header),
                       "%s: header_length %zu is above %zu, or header is NULL", call, a.header_len,
-                      MAX_AM_HEADER);
+                      worker->max_am_header);
     ucs::opt_guard guard(worker->lock);
     if (UCS_LIKELY((a.dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG)) {
         size_t length = a.count * (a.dt >> UCP_DATATYPE_SHIFT);
