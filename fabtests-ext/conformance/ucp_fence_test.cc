@@ -135,6 +135,56 @@ TEST_P(ucp_remote, b110_get_fence_put_before_the_connection_stands)
     EXPECT_EQ(source, target);
 }
 
+// Memory that the library allocated may be reached with loads and stores, which wait for nothing.
+TEST_P(ucp_remote, b110_put_fence_put_where_that_is_mapped_before_the_connection_stands)
+{
+    constexpr size_t n = 100000;
+    std::vector<char> target(n), source = pattern(n, 1);
+    region data(b(), ab, target.data(), n), flag(b(), ab, nullptr, 8);
+    memset(flag.data, 0, 8);
+    ucs_status_ptr_t x = put(source.data(), n, data);
+    fence();
+    ucs_status_ptr_t y = put("F", 1, flag);
+    ASSERT_TRUE(until([&] {
+        if (*static_cast<volatile char *>(flag.data) == 0)
+            return false;
+        EXPECT_TRUE(source == target);
+        return true;
+    }));
+    ASSERT_EQ(UCS_OK, finish(x));
+    ASSERT_EQ(UCS_OK, finish(y));
+    flush();
+}
+
+// The target does not progress: what is a message does not arrive.
+TEST_P(ucp_remote, b110_message_fence_what_is_mapped)
+{
+    alignas(8) uint64_t word = 0;
+    region data(b(), ab, &word, 8), flags(b(), ab, nullptr, 64);
+    flush(); // connected
+    for (uint64_t i = 1; i <= 20; ++i) {
+        memset(flags.data, 0, 64);
+        auto flag = [&](size_t at) { return *reinterpret_cast<volatile char *>(flags.data + at); };
+        char seen = 'x';
+        uint64_t old = 0;
+        const uint64_t one = 1;
+        ucs_status_ptr_t x = add(one, data, 0);
+        fence();
+        ucs_status_ptr_t y = put("F", 1, flags), z = add(one, flags, 8, &old),
+                         w = get(&seen, 1, flags, 16);
+        EXPECT_TRUE(word == i || (flag(0) == 0 && flag(8) == 0));
+        for (ucs_status_ptr_t p : {x, y, z, w}) {
+            ASSERT_EQ(UCS_OK, finish(p));
+        }
+        EXPECT_EQ(0u, old);
+        EXPECT_EQ(0, seen);
+        flush();
+        EXPECT_EQ(i, word);
+        EXPECT_EQ('F', flag(0));
+        EXPECT_EQ(1, flag(8));
+    }
+}
+
 // The little one is quick enough to overtake the end of the large one.
 TEST_P(ucp_remote, b110_large_get_fence_little_put)
 {

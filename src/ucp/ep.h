@@ -132,6 +132,14 @@ struct ucp_ep {
     // behind it nothing goes out until these have ended.
     uint32_t unordered = 0;
     void unordered_done() noexcept;
+    // Loads and stores of the peer's memory wait for nothing. Behind a fence they do when something
+    // before it may still be on its way: then these go as the others.
+    bool direct_fenced = false;
+    UCS_ALWAYS_INLINE bool direct_allowed() noexcept
+    {
+        return UCS_LIKELY(!direct_fenced) || fence_passed();
+    }
+    bool fence_passed() noexcept;
 
     ucs::list<ucp_request, &ucp_request::node> pending;
     ucs::list<ucp_request, &ucp_request::node> outstanding;

@@ -148,6 +148,8 @@ ucs_status_t ep_fence(ucp_ep *ep) noexcept
     if (ep->status != UCS_OK) {
         return UCS_OK;
     }
+    ep->direct_fenced |= ep->lane_rma_wanted || ep->rma_acked < ep->rma_posted ||
+                         ep->unordered != 0 || !ep->pending.empty();
     if (ep->pending.empty() && ep->unordered == 0 && !wants_ack(ep)) {
         close_fence(ep);
         return UCS_OK;
@@ -167,6 +169,25 @@ ucs_status_t ep_fence(ucp_ep *ep) noexcept
 }
 
 } // namespace ucp
+
+// What has come behind the fence and is on its way, too, counts as what was before it.
+bool ucp_ep::fence_passed() noexcept
+{
+    if (lane_rma_fenced()) {
+        lane_rma_wanted = true; // the next fence asks for the acknowledgement
+        return false;
+    }
+    if (!pending.empty() || unordered != 0) {
+        return false;
+    }
+    for (unsigned i = 0; i < lane_count; ++i) {
+        if (lanes[i].ep != nullptr && uct_ep_flush(lanes[i].ep, 0, nullptr) != UCS_OK) {
+            return false;
+        }
+    }
+    direct_fenced = false;
+    return true;
+}
 
 void ucp_ep::unordered_done() noexcept
 {

@@ -33,13 +33,13 @@ ucs_status_ptr_t get(const rma_args &a, const ucp_request_param_t *param) noexce
 ucs_status_t check_rma(const rma_args &a) noexcept;
 
 // The mapped address of [address, + length), nullptr if the key's memory is not mapped or does not
-// hold it.
+// hold it, or a fence forbids its use.
 inline char *direct_address(ucp_rkey *rkey, uint64_t address, size_t length) noexcept
 {
     if (UCS_UNLIKELY(!rkey->resolved))
         rkey_resolve(rkey);
     if (rkey->direct == nullptr || address < rkey->base || length > rkey->length ||
-        address - rkey->base > rkey->length - length)
+        address - rkey->base > rkey->length - length || !rkey->ep->direct_allowed())
         return nullptr;
     return static_cast<char *>(rkey->direct) + (address - rkey->base);
 }
