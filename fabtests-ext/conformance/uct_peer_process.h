@@ -51,6 +51,8 @@ class peer_process {
         }
     }
 
+    pid_t pid() const { return pid_; }
+
     // Until go_on().
     void stop()
     {

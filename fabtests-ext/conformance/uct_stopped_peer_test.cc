@@ -4,6 +4,8 @@
 #include "uct_entity.h"
 #include "uct_peer_process.h"
 
+#include <fcntl.h>
+
 namespace uct_conformance {
 namespace {
 
@@ -89,7 +91,7 @@ struct server {
     guard added{};
 };
 
-class uct_ended_twice : public ::testing::Test {
+class uct_stopped_process : public ::testing::Test {
   protected:
     bool until(const std::function<bool()> &holds)
     {
@@ -113,6 +115,17 @@ class uct_ended_twice : public ::testing::Test {
         memcpy(&s.there, data.data(), data.size());
         ASSERT_EQ(uct_rkey_unpack(self_->component, s.there.key, &s.key), UCS_OK);
     }
+    // As the kernel sees it.
+    static uint64_t number_of(const server &s)
+    {
+        uint64_t number = 0;
+        std::string path = "/proc/" + std::to_string(s.process.pid()) + "/mem";
+        int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+        EXPECT_EQ(pread(fd, &number, sizeof(number), static_cast<off_t>(s.there.address)),
+                  static_cast<ssize_t>(sizeof(number)));
+        close(fd);
+        return number;
+    }
     void add(server &s, guard &g)
     {
         ucs_status_t status = UCS_ERR_NO_RESOURCE;
@@ -131,7 +144,7 @@ class uct_ended_twice : public ::testing::Test {
 
 // The core ends operations in their order: one to a peer that was killed has ended for the user
 // when one to a peer that is stopped, before it, has not. The core ends it later.
-TEST_F(uct_ended_twice, who_is_killed_while_another_is_stopped_fails_once)
+TEST_F(uct_stopped_process, who_is_killed_while_another_is_stopped_fails_once)
 {
     server stopped, killed; // they fork first
     self_ = std::make_unique<entity>("shm", entity::options{});
@@ -164,6 +177,36 @@ TEST_F(uct_ended_twice, who_is_killed_while_another_is_stopped_fails_once)
     for (server *s : {&stopped, &killed}) {
         EXPECT_EQ(uct_rkey_release(self_->component, &s->key), UCS_OK);
     }
+}
+
+// The kernel copies for the core, or the target does when it goes on: a flush waits for that.
+TEST_F(uct_stopped_process, a_flushed_put_is_there)
+{
+    server target;
+    self_ = std::make_unique<entity>("shm", entity::options{});
+    find(target);
+    target.process.stop();
+    const uint64_t one = 1;
+    ucs_status_t status = UCS_ERR_NO_RESOURCE;
+    ASSERT_TRUE(until([&] {
+        status =
+            uct_ep_put_short(target.ep, &one, sizeof(one), target.there.address, target.key.rkey);
+        return status != UCS_ERR_NO_RESOURCE;
+    }));
+    ASSERT_EQ(status, UCS_OK);
+    guard flushed;
+    status = uct_ep_flush(target.ep, 0, &flushed.completion);
+    auto is_flushed = [&] { return status == UCS_OK || flushed.calls == 1; };
+    for (int i = 0; i < 1000 && !is_flushed(); ++i) {
+        uct_worker_progress(self_->worker);
+    }
+    if (is_flushed()) {
+        EXPECT_EQ(number_of(target), one);
+    }
+    target.process.go_on();
+    ASSERT_TRUE(until(is_flushed));
+    EXPECT_EQ(number_of(target), one);
+    EXPECT_EQ(uct_rkey_release(self_->component, &target.key), UCS_OK);
 }
 
 } // namespace

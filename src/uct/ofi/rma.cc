@@ -135,6 +135,9 @@ ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
 
 ucs_status_t ep::get_short(void *buffer, unsigned length, uint64_t remote, uct_rkey_t key)
 {
+    if (UCS_UNLIKELY(!owner().limit.immediate_rma)) {
+        return UCS_ERR_UNSUPPORTED;
+    }
     if (UCS_UNLIKELY(fenced_)) {
         return no_resource();
     }
@@ -144,9 +147,6 @@ ucs_status_t ep::get_short(void *buffer, unsigned length, uint64_t remote, uct_r
     }
     if (!ready()) {
         return not_ready();
-    }
-    if (UCS_UNLIKELY(!owner().limit.immediate_rma)) {
-        return UCS_ERR_UNSUPPORTED;
     }
     if (UCS_UNLIKELY(length > owner().limit.max_short)) {
         return above_limit("uct_ep_get_short: length", length, owner().limit.max_short);
