@@ -115,6 +115,8 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
         static const bool allowed = cross_memory_allowed();
         l.put_flags = allowed ? 0 : FI_DELIVERY_COMPLETE;
         l.immediate_rma = allowed;
+        // From libfabric 2.5 on it has the target copy what is injected.
+        l.put_inject = allowed && fi_version() < FI_VERSION(2, 5) ? l.on_stack : 0;
     } else {
         l.put_flags = domain.provider.transport == "verbs" ? 0 : FI_DELIVERY_COMPLETE;
     }

@@ -55,6 +55,7 @@ struct limits {
     bool rma;
     bool tagged;        // the core matches tags
     bool immediate_rma; // a write or read is done when it was posted
+    size_t put_inject;  // largest write that is injected, and done then
 };
 
 constexpr size_t max_iov = 4;        // pieces of one operation

@@ -23,7 +23,7 @@ ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote,
     if (UCS_UNLIKELY(length > owner().limit.max_short)) {
         return above_limit("uct_ep_put_short: length", length, owner().limit.max_short);
     }
-    if (owner().limit.immediate_rma && length <= owner().limit.on_stack) {
+    if (length <= owner().limit.put_inject) {
         ssize_t ret = fi_inject_write(target, buffer, length, address,
                                       remote - rkey::of(key)->offset, rkey::of(key)->key);
         if (UCS_UNLIKELY(ret != 0)) {
