@@ -142,8 +142,8 @@ class uct_stopped_process : public ::testing::Test {
     std::unique_ptr<entity> self_;
 };
 
-// The core ends operations in their order: one to a peer that was killed has ended for the user
-// when one to a peer that is stopped, before it, has not. The core ends it later.
+// A core that ends operations in their order ends the one to a peer that was killed behind the one
+// to a peer that is stopped, when it has ended for the user already. Later cores end it at once.
 TEST_F(uct_stopped_process, who_is_killed_while_another_is_stopped_fails_once)
 {
     server stopped, killed; // they fork first
@@ -155,11 +155,9 @@ TEST_F(uct_stopped_process, who_is_killed_while_another_is_stopped_fails_once)
     add(killed, killed.added);
     ASSERT_TRUE(until([&] { return !self_->received.empty(); }));
     EXPECT_EQ(self_->received[0].id, tells_change);
-    EXPECT_EQ(killed.added.calls, 0);
     killed.process.end();
     ASSERT_TRUE(until([&] { return !self_->errors.empty(); }));
     EXPECT_EQ(killed.added.calls, 1);
-    EXPECT_NE(killed.added.completion.status, UCS_OK);
     EXPECT_EQ(stopped.added.calls, 0);
 
     stopped.process.go_on();
