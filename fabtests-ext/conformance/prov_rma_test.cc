@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 using namespace app;
 
 namespace {
@@ -238,6 +240,35 @@ TEST_P(prov_rma_test, refuses_wrong_keys_and_what_lies_outside)
         REQUIRE(memcmp(buf.data(), pattern(n, 9).data(), n) == 0);
     };
     auto look = [](fabric_side &, std::vector<char> &memory) { REQUIRE(memory == pattern(n, 9)); };
+    run(opt(), n, act, look);
+}
+
+// One that has to wait for the data of a write before it is refused all the same.
+TEST_P(prov_rma_test, refuses_a_large_write_behind_one_under_way)
+{
+    constexpr size_t n = 4u << 20;
+    auto act = [&](fabric_side &s, partner &, const remote &r) {
+        auto good = pattern(n, 1), last = pattern(n, 2);
+        std::vector<char> bad(n, 'b');
+        auto write = [&](std::vector<char> &from, uint64_t key) {
+            s.retry([&] {
+                return fi_write(s.ep, from.data(), n, nullptr, s.peer, r.address, key, &from);
+            });
+        };
+        write(good, r.key);
+        write(bad, r.key + 1);
+        write(last, r.key);
+        std::vector<const void *> done;
+        for (int i = 0; i < 3; ++i) { // in any order
+            fi_cq_err_entry error = {};
+            fi_cq_tagged_entry e = s.complete(s.txcq, &error);
+            REQUIRE_EQ(error.err, error.op_context == &bad ? FI_ENOKEY : 0);
+            done.push_back(error.err ? error.op_context : e.op_context);
+        }
+        std::sort(done.begin(), done.end());
+        REQUIRE(std::adjacent_find(done.begin(), done.end()) == done.end());
+    };
+    auto look = [](fabric_side &, std::vector<char> &memory) { REQUIRE(memory == pattern(n, 2)); };
     run(opt(), n, act, look);
 }
 

@@ -377,7 +377,7 @@ static ucs_status_t hand_on(conn *c, unsigned am, const wire::message &m, void *
 ucs_status_t dispatch(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
                       const ucp_am_recv_param_t *param)
 {
-    return c->owner ? hand_on(c, am, m, data, length, param) : UCS_OK;
+    return c->owner ? hand_on(c, am, m, data, length, param) : UCS_ERR_REJECTED;
 }
 
 template <unsigned am>
@@ -404,7 +404,9 @@ ucs_status_t engine::on_data(void *arg, const void *header, size_t header_length
             answer(c, m.ack, 0);
         m.flags &= static_cast<uint8_t>(~(wire::has_ack | wire::on_arrival));
     }
-    return hand_on(c, am, m, data, length, param);
+    ucs_status_t st = hand_on(c, am, m, data, length, param);
+    // The word to the sender says why; UCP's own refusal must not be faster with another reason.
+    return am == wire::am_rma && st == UCS_ERR_REJECTED ? UCS_OK : st;
 }
 
 ucs_status_t engine::on_control(void *arg, const void *header, size_t header_length, void *data,

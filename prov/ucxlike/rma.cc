@@ -292,7 +292,7 @@ ucs_status_t write_arrived(conn *from, const wire::message &m, void *data, size_
         error = FI_EIO;
     if (error) {
         written(from, m, nullptr, error);
-        return UCS_OK;
+        return UCS_ERR_REJECTED;
     }
     if (rendezvous)
         return fetch(new transfer{from, m, at, nullptr}, data, at, length, false);
@@ -327,10 +327,10 @@ ucs_status_t read_data_arrived(conn *from, const wire::message &m, void *data, s
 {
     tx_op *op = from->eng->acks.find(static_cast<uint32_t>(m.ack));
     if (!op || op->to != from || !(op->cq_flags & FI_READ))
-        return UCS_OK;
+        return UCS_ERR_REJECTED;
     if (length != op->length) {
         tx_answered(op, FI_EIO);
-        return UCS_OK;
+        return UCS_ERR_REJECTED;
     }
     if (rendezvous) {
         from->eng->acks.erase(op->ack_id);
@@ -438,8 +438,9 @@ void replay(conn *c)
     for (auto &e : d->list) {
         ucp_am_recv_param_t p = {};
         p.recv_attr = e.attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
-        dispatch(c, e.am, e.m, e.bytes, e.length, &p);
-        if (e.held)
+        ucs_status_t st = dispatch(c, e.am, e.m, e.bytes, e.length, &p);
+        bool refused = p.recv_attr && st != UCS_OK && st != UCS_INPROGRESS;
+        if (e.held || refused)
             ucp_am_data_release(c->eng->worker, e.bytes);
         else if (!p.recv_attr)
             free(e.bytes);
@@ -486,7 +487,7 @@ ucs_status_t rma_arrived(conn *from, const wire::message &m, void *data, size_t 
                          const ucp_am_recv_param_t *param)
 {
     bool rendezvous = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
-    ucs_status_t result = UCS_OK;
+    ucs_status_t result = UCS_ERR_REJECTED;
     guard([&] {
         switch (m.kind) {
         case wire::write:

@@ -16,7 +16,8 @@ ucs_status_t defer(conn *c, unsigned am, const wire::message &m, void *data, siz
 void drop_deferred(conn *c);
 // The word that an operation of a peer waits for; error is 0 or a fabric errno.
 void answer(conn *to, uint64_t ack, int error);
-// A data message goes to its queue. In engine.cc.
+// A data message goes to its queue. An error: nobody has taken its data, which the caller lets go
+// if they are a rendezvous. In engine.cc.
 ucs_status_t dispatch(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
                       const ucp_am_recv_param_t *param);
 int query_atomic(fid_domain *dom, fi_datatype type, fi_op op, fi_atomic_attr *attr, uint64_t flags);
