@@ -4,7 +4,7 @@
 // so.
 #include "fabtests-ext/common/sanitized.h"
 #include "fabtests-ext/common/support_table.h"
-#include "uct/ops.h"
+#include "uct/base/ops.h"
 
 #include <uct/api/uct.h>
 

@@ -3,7 +3,7 @@
 // up after the time that a connection may take. The address is made by hand: nobody listens there.
 #include "uct_entity.h"
 
-#include "uct/ofi/address.h"
+#include "uct/ofi/core/address.h"
 
 #include <netinet/in.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The reader of the connection manager's messages: what was written comes back, everything else is
 // refused without a look beyond its end.
-#include "uct/ofi/cm_wire.h"
+#include "uct/ofi/cm/wire.h"
 
 #include <cstring>
 #include <gtest/gtest.h>

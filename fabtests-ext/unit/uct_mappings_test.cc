@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Mappings of another's memory: keys of one memory share one, an old key never leads to other
 // memory, and what nobody uses goes in the end.
-#include "uct/ofi/mappings.h"
+#include "uct/sm/mappings.h"
 
 #include <cstdio>
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages in parts: what is put together, what is dropped, and that no buffer is lost.
-#include "uct/ofi/parts.h"
+#include "uct/ofi/quirks/parts.h"
 
 #include <cstring>
 #include <gtest/gtest.h>

@@ -3,8 +3,8 @@
 // unknown. Until then nobody lets go of the region.
 #include "fabtests-ext/conformance/uct_peer_process.h"
 #include "ucs/sys.h"
-#include "uct/ofi/address.h"
-#include "uct/ofi/shm_lock.h"
+#include "uct/ofi/core/address.h"
+#include "uct/ofi/quirks/shm_lock.h"
 
 #include <gtest/gtest.h>
 

@@ -3,9 +3,9 @@
 // what stands behind it arrives.
 #include "fabtests-ext/conformance/uct_peer_process.h"
 #include "ucs/sys.h"
-#include "uct/ofi/address.h"
-#include "uct/ofi/shm_queue.h"
-#include "uct/ofi/shm_region.h"
+#include "uct/ofi/core/address.h"
+#include "uct/ofi/quirks/shm_queue.h"
+#include "uct/ofi/quirks/shm_region.h"
 
 #include <gtest/gtest.h>
 

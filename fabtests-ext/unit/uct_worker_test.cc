@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which sources a worker polls: slow ones ever less often while a fast one has traffic, but at once
 // when they have something to do.
-#include "uct/worker.h"
+#include "uct/base/worker.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The list of components: the process itself, then the core providers that are here.
-#include "uct/component.h"
+#include "uct/base/component.h"
 
-#include "uct/ofi/component.h"
+#include "uct/ofi/core/component.h"
 #include "uct/self/self.h"
 
 namespace uct {

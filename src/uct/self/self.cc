@@ -6,12 +6,12 @@
 #include "ucs/mpool.h"
 #include "ucs/sys.h"
 #include "ucs/topo.h"
-#include "uct/atomic.h"
-#include "uct/config.h"
-#include "uct/iface.h"
-#include "uct/locked_pages.h"
-#include "uct/md.h"
-#include "uct/ops.h"
+#include "uct/base/atomic.h"
+#include "uct/base/config.h"
+#include "uct/base/iface.h"
+#include "uct/base/locked_pages.h"
+#include "uct/base/md.h"
+#include "uct/base/ops.h"
 
 #include <bit>
 #include <cstring>

@@ -3,7 +3,7 @@
 // transport there is; read it first to learn what one consists of.
 #pragma once
 
-#include "uct/component.h"
+#include "uct/base/component.h"
 
 namespace uct::self {
 

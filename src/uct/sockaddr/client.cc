@@ -3,7 +3,7 @@
 #include "uct/sockaddr/client.h"
 
 #include "ucs/sockaddr.h"
-#include "uct/ops.h"
+#include "uct/base/ops.h"
 
 #include <utility>
 

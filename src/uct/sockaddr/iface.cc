@@ -2,7 +2,7 @@
 // What both modes share, and the choice between them.
 #include "uct/sockaddr/iface.h"
 
-#include "uct/component.h"
+#include "uct/base/component.h"
 #include "uct/sockaddr/client.h"
 #include "uct/sockaddr/server.h"
 

@@ -7,8 +7,8 @@
 // thread; the others, and all completions, wait for the worker's progress.
 #pragma once
 
-#include "uct/cm.h"
-#include "uct/iface.h"
+#include "uct/base/cm.h"
+#include "uct/base/iface.h"
 
 #include <deque>
 #include <functional>

@@ -3,7 +3,7 @@
 #include "uct/sockaddr/server.h"
 
 #include "ucs/sockaddr.h"
-#include "uct/ops.h"
+#include "uct/base/ops.h"
 
 namespace uct::sockaddr_mode {
 

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The rows of UCT's configuration objects.
+#include "uct/base/config.h"
+
+#include <cctype>
+#include <cstddef>
+
+namespace uct {
+
+config_object::config_object(std::string name)
+{
+    for (char c : name) {
+        prefix += static_cast<char>(toupper(static_cast<unsigned char>(c)));
+    }
+    prefix += '_';
+    title = name;
+}
+
+namespace {
+
+using namespace ucs::config;
+
+using md_values = decltype(uct_md_config::v);
+using iface_values = decltype(uct_iface_config::v);
+using cm_values = decltype(uct_cm_config::v);
+
+constexpr field md_fields[] = {
+    {"REG_NONBLOCK", "n", "Register memory without waiting for its pages to be mapped.",
+     offsetof(md_values, reg_nonblock), &bool_},
+};
+
+// Each transport has the rows that it honours, which stand one behind the other here.
+constexpr field iface_fields[] = {
+    {"FIFO", "y",
+     "Messages of up to 8448 bytes go through queues of their own in shared memory, not through "
+     "the provider. Each of up to 64 senders takes up to 140 KiB of it. Of shm alone.",
+     offsetof(iface_values, fifo), &bool_},
+    {"RX_QUEUE_LEN", "0",
+     "Receive buffers that the provider has at once; not of self. 0: by transport.",
+     offsetof(iface_values, rx_queue_len), &uint_},
+    {"SEG_SIZE", "auto",
+     "Largest message sent through an internal buffer, in bytes. auto: 33024 over tcp, 8192 over "
+     "verbs and self, 8448 over shm, or 4096 without FIFO. Where processes differ in it UCP sends "
+     "what both have room "
+     "for; users of UCT must agree.",
+     offsetof(iface_values, seg_size), &size_},
+    {"TX_QUEUE_LEN", "0", "Operations in flight. 0: as many as the provider takes.",
+     offsetof(iface_values, tx_queue_len), &uint_},
+    {"MAX_NUM_EPS", "0", "Endpoints an interface reports as its limit. 0: as the provider says.",
+     offsetof(iface_values, max_num_eps), &uint_},
+    {"CONN_TIMEOUT", "inf",
+     "How long a connection may take to come up; a peer need not make progress meanwhile. Not of "
+     "self and shm, which make none.",
+     offsetof(iface_values, connect_timeout), &time_},
+    {"BATCH", "4224",
+     "Largest message that may leave together with others, when they are sent faster than one by "
+     "one, in bytes. 0: none. Of tcp alone.",
+     offsetof(iface_values, batch), &size_},
+    {"ATTEND", "y",
+     "A thread answers reads of this process's memory, and sends gathered messages, while the "
+     "program does not call in. Without it reads wait, and nothing is gathered. Of tcp alone.",
+     offsetof(iface_values, attend), &bool_},
+    {"LOCAL_PACING", "n",
+     "Leave connections within the host to the system's congestion control though it paces, as BBR "
+     "does, which costs a timer for each packet. Of tcp alone.",
+     offsetof(iface_values, local_pacing), &bool_},
+};
+struct rows {
+    size_t first;
+    size_t count;
+};
+constexpr rows shm_rows = {0, 5};
+constexpr rows self_rows = {2, 3};
+constexpr rows network_rows = {1, 5};
+constexpr rows tcp_rows = {1, 8};
+
+constexpr field cm_fields[] = {
+    {"PRIV_DATA_LEN", "4k", "Private data a connection request or reply carries, in bytes.",
+     offsetof(cm_values, max_conn_priv), &size_},
+    {"REUSEADDR", "y", "Listen on an address that has connections of an earlier listener.",
+     offsetof(cm_values, reuse_addr), &bool_},
+};
+
+} // namespace
+} // namespace uct
+
+std::span<const ucs::config::field> uct_md_config::fields() const
+{
+    return uct::md_fields;
+}
+
+std::span<const ucs::config::field> uct_iface_config::fields() const
+{
+    std::span<const ucs::config::field> all = uct::iface_fields;
+    if (title.empty()) { // of the manual page
+        return all;
+    }
+    uct::rows rows = title == "shm"    ? uct::shm_rows
+                     : title == "self" ? uct::self_rows
+                     : title == "tcp"  ? uct::tcp_rows
+                                       : uct::network_rows;
+    return all.subspan(rows.first, rows.count);
+}
+
+std::span<const ucs::config::field> uct_cm_config::fields() const
+{
+    return uct::cm_fields;
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Interface and endpoint bases: handlers, pending requests, progress, errors.
+#include "uct/base/iface.h"
+
+#include "ucs/error.h"
+#include "uct/base/atomic.h"
+
+#include <bit>
+
+namespace uct {
+
+namespace {
+
+ucs_status_t drop_message(void *arg, void *, size_t length, unsigned)
+{
+    auto *handler = static_cast<const am_handler *>(arg);
+    ucs_warn("active message of %zu bytes dropped: no handler (slot %p)", length,
+             static_cast<const void *>(handler));
+    return UCS_OK;
+}
+
+bool has(const uct_iface_params_t &params, uint64_t field)
+{
+    return (params.field_mask & field) != 0;
+}
+
+} // namespace
+
+ucs_status_t above_limit(const char *argument, size_t value, size_t limit)
+{
+    ucs_error("%s %zu is above the limit %zu", argument, value, limit);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+ucs_status_t misaligned_atomic(uint64_t address, size_t size)
+{
+    ucs_error("remote_addr 0x%lx of an atomic operation is not aligned to %zu bytes", address,
+              size);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+ep::ep(uct::iface &owner) : uct_ep{&owner}, owner_(owner) {}
+
+ep::~ep()
+{
+    if (waiting_link_.linked()) {
+        waiting_link_.unlink();
+    }
+    if (owner_.current_ == this) {
+        owner_.current_ = nullptr;
+    }
+}
+
+void ep::update_ready()
+{
+    bool alive = connected_ && status_ == UCS_OK;
+    ready_ = alive && !held_ && (pending_.empty() || dispatching_);
+    if (alive && !ready_ && !dispatching_ && !waiting_link_.linked()) {
+        owner_.waiting_.push_back(this);
+    }
+}
+
+void ep::hold()
+{
+    held_ = true;
+    update_ready();
+}
+
+ucs_status_t ep::not_ready()
+{
+    return status_ != UCS_OK ? status_ : no_resource();
+}
+
+void ep::set_connected()
+{
+    connected_ = true;
+    update_ready();
+}
+
+void ep::suspend()
+{
+    connected_ = false;
+    if (waiting_link_.linked()) {
+        waiting_link_.unlink();
+    }
+    update_ready();
+}
+
+void ep::set_failed(ucs_status_t status)
+{
+    if (status_ == UCS_OK) {
+        status_ = status;
+    }
+    if (waiting_link_.linked()) {
+        waiting_link_.unlink();
+    }
+    update_ready();
+}
+
+ucs_status_t ep::pending_add(uct_pending_req_t *request, unsigned)
+{
+    // BUSY sends the caller back to its send, which either goes or tells the error.
+    if (status_ != UCS_OK || (ready_ && stalled_round_ != owner_.round_)) {
+        return UCS_ERR_BUSY;
+    }
+    auto *node = new (pending_node::of(request)) pending_node;
+    pending_.push_back(node);
+    update_ready();
+    return UCS_OK;
+}
+
+void ep::pending_purge(uct_pending_purge_callback_t callback, void *arg)
+{
+    while (pending_node *node = pending_.pop_front()) {
+        if (callback) {
+            callback(node->request(), arg);
+        }
+    }
+    if (waiting_link_.linked()) {
+        waiting_link_.unlink();
+    }
+    update_ready();
+}
+
+iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct_md &domain,
+             const uct_iface_params_t &params)
+    : uct_iface{table}, owner(*worker_of(&worker)), md(domain),
+      async_event_cb_(has(params, UCT_IFACE_PARAM_FIELD_ASYNC_EVENT_CB) ? params.async_event_cb
+                                                                        : nullptr),
+      async_event_arg_(has(params, UCT_IFACE_PARAM_FIELD_ASYNC_EVENT_ARG) ? params.async_event_arg
+                                                                          : nullptr),
+      rx_headroom_(has(params, UCT_IFACE_PARAM_FIELD_RX_HEADROOM) ? params.rx_headroom : 0),
+      am_alignment_(has(params, UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT) ? params.am_alignment : 0),
+      am_align_offset_(has(params, UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) ? params.am_align_offset
+                                                                          : 0),
+      features_(has(params, UCT_IFACE_PARAM_FIELD_FEATURES) ? params.features : UINT64_MAX),
+      err_handler_(has(params, UCT_IFACE_PARAM_FIELD_ERR_HANDLER) ? params.err_handler : nullptr),
+      err_handler_arg_(has(params, UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG) ? params.err_handler_arg
+                                                                          : nullptr)
+{
+    if (am_alignment_ != 0 && !std::has_single_bit(am_alignment_)) {
+        throw ucs::error(UCS_ERR_INVALID_PARAM,
+                         "uct_iface_open: params->am_alignment %zu is not a power of two",
+                         am_alignment_);
+    }
+    if (am_align_offset_ > (am_alignment_ ? am_alignment_ : rx_headroom_ + am_align_offset_)) {
+        throw ucs::error(UCS_ERR_INVALID_PARAM,
+                         "uct_iface_open: params->am_align_offset %zu is above the alignment %zu",
+                         am_align_offset_, am_alignment_);
+    }
+    for (am_handler &handler : am_) {
+        handler = {drop_message, &handler};
+    }
+}
+
+iface::~iface()
+{
+    if (enabled_ != 0) {
+        owner.remove_source(poll_, this);
+    }
+}
+
+void iface::set_am_handler(uint8_t id, uct_am_callback_t callback, void *arg)
+{
+    am_handler handler = callback ? am_handler{callback, arg} : am_handler{drop_message, &am_[id]};
+    if (trace_) {
+        trace_->set_handler(id, handler);
+    } else {
+        am_[id] = handler;
+    }
+}
+
+void iface::set_am_tracer(uct_am_tracer_t tracer, void *arg)
+{
+    trace_.reset();
+    if (tracer && ucs::log::enabled(ucs::log::level::trace_data)) {
+        trace_ = std::make_unique<am_trace>(*this, tracer, arg);
+    }
+}
+
+void iface::report_error(uct_ep_h failed, ucs_status_t status)
+{
+    if (!err_handler_) {
+        ucs_debug("endpoint %p failed: %s; no error handler", static_cast<void *>(failed),
+                  ucs_status_string(status));
+        return;
+    }
+    ucs_status_t handled = err_handler_(err_handler_arg_, failed, status);
+    if (handled != UCS_OK && handled != UCS_INPROGRESS) {
+        ucs_error("error %s of endpoint %p was not handled: %s", ucs_status_string(status),
+                  static_cast<void *>(failed), ucs_status_string(handled));
+    }
+}
+
+void iface::progress_enable(unsigned flags)
+{
+    unsigned wanted = flags & (UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    if (enabled_ == 0 && wanted != 0) {
+        owner.add_source({poll_, this, slow_});
+    }
+    enabled_ |= wanted;
+}
+
+void iface::progress_disable(unsigned flags)
+{
+    unsigned was = enabled_;
+    enabled_ &= ~flags;
+    if (was != 0 && enabled_ == 0) {
+        owner.remove_source(poll_, this);
+    }
+}
+
+unsigned iface::dispatch_pending()
+{
+    // Each endpoint once per round, so that one cannot starve the others; those that still wait
+    // queue up again behind.
+    unsigned count = 0;
+    ucs::list<ep, &ep::waiting_link_> turn;
+    turn.splice_back(waiting_);
+    while (ep *waiting = turn.pop_front()) {
+        count += dispatch(waiting);
+    }
+    return count;
+}
+
+unsigned iface::dispatch(ep *waiting)
+{
+    unsigned count = 0;
+    if (waiting->held_) {
+        if (!waiting->post_held()) {
+            waiting->update_ready();
+            return 0;
+        }
+        waiting->held_ = false;
+        ++count;
+    }
+    current_ = waiting;
+    waiting->dispatching_ = true;
+    waiting->update_ready();
+    while (!waiting->held_ && !waiting->pending_.empty()) {
+        pending_node *node = waiting->pending_.pop_front();
+        uct_pending_req_t *request = node->request();
+        ucs_status_t status = request->func(request);
+        if (current_ != waiting) {
+            return count + 1; // the request destroyed the endpoint
+        }
+        if (status != UCS_OK) {
+            waiting->pending_.push_front(new (node) pending_node);
+        }
+        if (status != UCS_OK && status != UCS_INPROGRESS) {
+            break;
+        }
+        ++count;
+    }
+    current_ = nullptr;
+    waiting->dispatching_ = false;
+    waiting->update_ready();
+    return count;
+}
+
+} // namespace uct

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One connection of the connection manager, from the first byte to the last: the endpoint of the
+// core provider that carries it and the state of the handshake.
+//
+//   client   resolving ─ resolved ─ connecting ──────────────────────────── open ─ over
+//   server               collecting ─ requested ─ accepting (until NOTIFY) ─ open ─ over
+//
+// What the user is to be told is noted in due bits and told by deliver() on the async thread, each
+// at most once: RESOLVE or REQUEST; then CONNECT (client) or NOTIFY (server), whose status may be
+// an error; then, only after a good one, DISCONNECT.
+#pragma once
+
+#include "ucs/list.h"
+#include "uct/base/cm.h"
+#include "uct/ofi/cm/engine.h"
+
+#include <netinet/in.h>
+#include <string>
+#include <vector>
+
+namespace uct::ofi {
+
+class cm_listener;
+class cm_ep;
+struct device_address;
+
+// Thrown where an answer to a request comes too late. Nothing to log: it is the client's doing.
+struct peer_gone {
+    ucs_status_t status;
+};
+
+class cm_conn {
+  public:
+    // A client; what it connects to is set by its endpoint before it is scheduled.
+    cm_conn(cm_engine &engine, cm_ep *user, const sockaddr *remote, const sockaddr *local);
+    // A server's request that came in at listener, or that another engine gave away (nullptr).
+    cm_conn(cm_engine &engine, cm_listener *listener, fid_pep *pep, info_ptr info);
+    ~cm_conn();
+    cm_conn(const cm_conn &) = delete;
+    cm_conn &operator=(const cm_conn &) = delete;
+
+    cm_engine &engine() const { return engine_; }
+
+    // ---- From the engine, with its mutex.
+    void deliver(cm_engine::lock &held);
+    void on_request(const void *data, size_t length);
+    void on_connected(const void *data, size_t length);
+    void on_down(int error, const void *data, size_t length);
+    void on_sent(cm_op *op, int error);
+    void on_received(cm_op *op, size_t length, int error);
+    void on_deadline();
+    // The last of it: closed, in no list but the engine's. False when that was done before.
+    bool bury();
+    uint64_t deadline() const { return deadline_; }
+
+    // ---- From the client's endpoint, with the mutex.
+    void start_resolving();
+    ucs_status_t connect(const void *data, size_t length);
+    ucs_status_t notify();
+
+    // ---- From the server's endpoint or listener, with the mutex.
+    // Hands the request to an endpoint of this engine and answers yes. Throws peer_gone or
+    // ucs::error.
+    void accept(cm_ep *user, const void *data, size_t length);
+    // Answers no and forgets the connection; the caller does not use it again.
+    ucs_status_t reject();
+    // The request leaves this engine when it was not answered by the core yet: its info, else none.
+    bool movable() const { return info_ != nullptr && !endpoint_; }
+    info_ptr take_info() { return std::move(info_); }
+    bool failed() const { return state_ == state::over; }
+    const std::string &device_name() const { return device_name_; }
+    const sockaddr *remote() const { return reinterpret_cast<const sockaddr *>(&remote_); }
+    // pep_stays: requests can still be answered without a connection. Else it is made now.
+    void forget_listener(bool pep_stays);
+    bool delivered() const { return delivered_; }
+    bool owned() const { return user_ != nullptr; }
+
+    // ---- From either endpoint, with the mutex.
+    ucs_status_t disconnect();
+    void detach(); // the endpoint is gone; ends the connection and retires it
+    ucs_status_t query(uct_ep_attr_t *attr) const;
+
+    ucs::list_node conn_link; // of the engine
+    ucs::list_node due_link;  // of the engine
+    ucs::list_node listener_link;
+
+  private:
+    enum class state {
+        resolving,
+        resolved,
+        connecting,
+        collecting,
+        requested,
+        accepting,
+        open,
+        over
+    };
+    enum due : unsigned {
+        due_resolve = 1,
+        due_request = 2,
+        due_connect = 4,
+        due_notify = 8,
+        due_disconnect = 16,
+    };
+
+    void open_endpoint(fi_info *info);
+    void close_endpoint();
+    void drop_request();
+    size_t next_message() const;
+    void post_receive(cm_op *op);
+    void post_next_receive();
+    void on_answer(const void *data, size_t length);
+    void on_operation_failed(int error);
+    void send(const cm_wire::message &m);
+    void send_rest(size_t offset);
+    void flush_sends();
+    size_t first_message(void *out, cm_wire::type type) const;
+    void accept_core(cm_wire::type type);
+    void resolve();
+    void start_connecting();
+    void begin_data(const cm_wire::message &m);
+    void add_data(const cm_wire::message &m);
+    void data_complete();
+    void handle(const cm_wire::message &m);
+    void notice(unsigned bits);
+    void fail(ucs_status_t status);
+    void linger();
+
+    void deliver_resolve(cm_engine::lock &held);
+    bool pack(cm_engine::lock &held);
+    void deliver_request(cm_engine::lock &held);
+    void deliver_connect(cm_engine::lock &held);
+    void deliver_notify(cm_engine::lock &held);
+    void deliver_disconnect(cm_engine::lock &held);
+    uct_cm_remote_data_t remote_data(device_address *address) const;
+
+    cm_engine &engine_;
+    cm_ep *user_ = nullptr;
+    cm_listener *listener_ = nullptr;
+    fid_pep *pep_ = nullptr; // where the request came in; see cm_engine::usable()
+    const bool server_;
+    state state_;
+    unsigned due_ = 0;
+    ucs_status_t status_ = UCS_OK;
+    bool delivered_ = false;       // server: the request was told
+    bool told_open_ = false;       // the good CONNECT or NOTIFY was told
+    bool told_disconnect_ = false; // DISCONNECT was told
+    bool peer_left_ = false;       // DISCONNECT is to be told, or was
+    bool begun_ = false;           // the peer's private data has begun
+    bool buried_ = false;
+    bool disconnecting_ = false; // the user asked
+    bool connect_asked_ = false; // client: the private data is there
+    bool notified_ = false;      // client: NOTIFY was sent
+    bool up_ = false;            // messages may be sent
+    bool lingering_ = false;     // nobody owns it; it waits for the peer to close
+    bool rest_follows_ = false;  // the answer went with fi_accept: more of it when connected
+    uint64_t deadline_ = 0;      // monotonic ns, 0: none
+
+    sockaddr_storage remote_{};
+    sockaddr_storage local_{};
+    std::string device_name_;
+
+    info_ptr info_; // server: the core's request; its handle is ours until accept or reject
+    cm_device *device_ = nullptr;
+    fid_ptr<fid_ep> endpoint_;
+    size_t cm_data_max_ = 0;
+    size_t inject_size_ = 0;
+    cm_op *sends_head_ = nullptr; // not yet taken by the provider
+    cm_op **sends_tail_ = &sends_head_;
+    std::vector<cm_op *> posted_;
+
+    std::vector<char> to_send_;
+    std::vector<char> received_;
+    size_t received_bytes_ = 0;
+};
+
+} // namespace uct::ofi

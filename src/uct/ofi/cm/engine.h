@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What one connection manager runs on: an event queue of the core provider, a completion queue for
+// each device, and the turn in which both are read and the user's callbacks are made.
+//
+// Threads. One mutex guards the engine, its connections and listeners, and every libfabric call on
+// their objects. The user's callbacks are made in turns, by one thread at a time (cm_driver.h says
+// whose), and without the mutex: a callback may call anything of the connection manager, on any
+// object. Who destroys an object waits until a running callback of that object has returned, unless
+// he is that callback.
+#pragma once
+
+#include "ucs/async.h"
+#include "ucs/list.h"
+#include "ucs/mpool.h"
+#include "uct/ofi/cm/driver.h"
+#include "uct/ofi/cm/wire.h"
+#include "uct/ofi/core/cq_signal.h"
+#include "uct/ofi/core/fid.h"
+#include "uct/ofi/core/info.h"
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace uct::ofi {
+
+class cm_conn;
+class cm_device;
+class cm_listener;
+
+// One send or receive of a message. Its context is the provider's until the completion, also when
+// the connection is closed before: then owner is nullptr and the completion only frees it.
+struct cm_op {
+    fi_context2 context; // first: the provider hands back its address
+    cm_conn *owner;
+    cm_device *device;
+    cm_op *next;
+    void *desc;
+    uint32_t length; // of a send
+    uint32_t room;   // at data()
+    bool receive;
+
+    char *data() { return reinterpret_cast<char *>(this + 1); }
+};
+
+// A domain with its completion queue and its registered message buffers.
+class cm_device {
+  public:
+    cm_device(const core &c, fid_fabric *fabric, const fi_info *info);
+    cm_device(const cm_device &) = delete;
+    cm_device &operator=(const cm_device &) = delete;
+    ~cm_device();
+
+    // With room for a message of at least that many bytes. Throws bad_alloc.
+    cm_op *get_op(cm_conn *owner, bool receive, size_t room);
+    void put_op(cm_op *op) { pool_of(op->room).put(op); }
+
+    fid_domain *domain() const { return domain_.get(); }
+    fid_cq *cq() const { return cq_.get(); }
+
+    const std::string name;
+
+  private:
+    friend class cm_engine;
+    ucs::mpool_base::params pool_params(size_t room);
+    ucs::mpool_base &pool_of(size_t room)
+    {
+        return room > cm_wire::header_size ? long_ops_ : short_ops_;
+    }
+    void *alloc_chunk(size_t size, size_t align, void **cookie);
+
+    const bool local_mr_;
+    fid_ptr<fid_domain> domain_;
+    // The completion queue's operations write here. Every open connection has a receive posted,
+    // which private data cannot follow any more.
+    ucs::mpool_base short_ops_;
+    ucs::mpool_base long_ops_;
+    fid_ptr<fid_cq> cq_;
+    cq_signal signal_;
+};
+
+class cm_engine : public std::enable_shared_from_this<cm_engine> {
+  public:
+    // max_priv: private data taken from a peer, bytes.
+    static std::shared_ptr<cm_engine> open(const core &c, worker *poller, size_t max_priv);
+    cm_engine(const cm_engine &) = delete;
+    cm_engine &operator=(const cm_engine &) = delete;
+    ~cm_engine();
+
+    // The connection manager is closed: with this call all activity ends, unless endpoints of other
+    // connection managers still have their connections here. Without the mutex.
+    void stop();
+
+    // The async thread's turn: until there is nothing left to do.
+    void progress();
+    // The worker's: what there is. Returns whether there was something.
+    unsigned poll();
+
+    const core &provider() const { return core_; }
+    size_t max_priv() const { return max_priv_; }
+    uint32_t incarnation() const;
+    fid_fabric *fabric() const { return fabric_.get(); }
+    fid_eq *eq() const { return eq_.get(); }
+
+    std::mutex &mutex() { return mutex_; }
+    cm_driver &driver() { return driver_; }
+    using lock = std::unique_lock<std::mutex>;
+
+    // ---- From here on the caller holds the mutex.
+
+    // An info to open endpoints with that lead to or from an address of the family on the device;
+    // an empty name is any device. Throws ucs::error(NO_DEVICE).
+    info_ptr make_info(const std::string &device, int family) const;
+    cm_device &device_of(const fi_info *info); // opened on first use
+
+    // A connection is known here from construction to destruction.
+    void add(cm_conn *conn);
+    void remove(cm_conn *conn);
+    bool knows(const cm_conn *conn) const;
+    void bind(const fid *endpoint, cm_conn *conn);
+    void unbind(const fid *endpoint) { endpoints_.erase(endpoint); }
+
+    // conn->deliver() will be called on the async thread.
+    void schedule(cm_conn *conn);
+    // Nobody owns conn any more: clean() deletes it.
+    void retire(cm_conn *conn);
+    // Deletes what was retired, except the connection whose callback runs. Whoever enters the
+    // engine from outside calls it last; handlers of events do not.
+    void clean();
+    // No listener's any more; closed together with the event queue.
+    void keep(fid_ptr<fid_pep> pep);
+    // Handles the events that are there, so that none is left that names a listener.
+    void drain_events();
+    void add(fid_pep *pep, cm_listener *listener) { listeners_[&pep->fid] = listener; }
+    void remove(fid_pep *pep) { listeners_.erase(&pep->fid); }
+    // Whether a request of pep can be refused through it.
+    bool usable(const fid_pep *pep) const { return pep && listeners_.contains(&pep->fid); }
+    // Watches conn->deadline().
+    void arm_deadlines();
+
+    // Makes a callback for conn and owner without the mutex. False: conn is gone.
+    template <class F>
+    bool call_out(lock &held, cm_conn *conn, const void *owner, F &&callback)
+    {
+        begin_callback(conn, owner);
+        held.unlock();
+        callback();
+        held.lock();
+        return end_callback();
+    }
+    // Returns when no callback of owner runs; at once in that callback.
+    void wait_for_callback(lock &held, const void *owner);
+
+    bool poll_cqs();
+    // Whether the descriptors of all queues tell when there is something.
+    bool may_sleep();
+
+  private:
+    cm_engine(const core &c, size_t max_priv);
+    void start(worker *poller);
+    static void on_tick(void *arg, uint32_t events);
+
+    bool take_turn(lock &held);
+    bool poll_eq();
+    void handle_event(uint32_t event, fi_eq_cm_entry *entry, size_t data_length);
+    void handle_error();
+    bool poll_cq(cm_device &device);
+    bool handle_cq_errors(cm_device &device);
+    void complete(cm_op *op, size_t length, int error);
+    void begin_callback(cm_conn *conn, const void *owner);
+    bool end_callback();
+    cm_conn *find(const fid *endpoint);
+
+    const core &core_;
+    const size_t max_priv_;
+    fid_ptr<fid_fabric> fabric_;
+    fid_ptr<fid_eq> eq_;
+    std::vector<fid_ptr<fid_pep>> kept_;
+    std::vector<std::unique_ptr<cm_device>> devices_;
+    std::vector<char> event_buffer_;
+
+    std::mutex mutex_;
+    std::condition_variable callback_done_;
+    std::thread::id turn_thread_; // whose turn it is
+    cm_conn *current_conn_ = nullptr;
+    const void *current_owner_ = nullptr;
+    bool current_retired_ = false;
+
+    std::unordered_map<const fid *, cm_conn *> endpoints_;
+    std::unordered_map<const fid *, cm_listener *> listeners_;
+    std::vector<cm_conn *> retired_;
+    size_t completed_ = 0; // operations
+    struct lists;
+    std::unique_ptr<lists> lists_;
+
+    cm_driver driver_;
+    ucs::async_watch tick_;
+};
+
+} // namespace uct::ofi

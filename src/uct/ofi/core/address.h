@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What travels between processes so that they can reach each other: device addresses say where a
+// device is, interface addresses who listens there. Little endian; each begins with a version and a
+// kind, and its length is checked against what arrived before anything else is read.
+//
+//   0       1     2          4        8
+//   version kind  transport  length   ...
+//
+// transport: hash of the transport's name; length: of the whole, in bytes.
+#pragma once
+
+#include "ucs/sockaddr.h"
+#include "ucs/sys.h"
+#include "uct/sm/doorbell.h"
+
+#include <uct/api/uct.h>
+
+#include <cstdint>
+#include <cstring>
+#include <netinet/in.h>
+
+namespace uct::ofi {
+
+constexpr uint8_t address_version = 5;
+
+enum class address_kind : uint8_t { device = 1, rdm = 2, msg = 3 };
+
+struct address_header {
+    uint8_t version;
+    uint8_t kind;
+    uint16_t transport;
+    uint32_t length;
+};
+static_assert(sizeof(address_header) == 8);
+
+// host: equal where memory can be shared (shm) or where the loopback network is the same (inet).
+// family: AF_INET, AF_INET6 in the host's numbering of Linux, or 0; ip: the address, network order.
+struct device_address {
+    address_header header;
+    uint64_t host;
+    uint16_t family;
+    uint8_t loopback;
+    uint8_t reserved[5];
+    uint8_t ip[16];
+};
+static_assert(sizeof(device_address) == 40);
+
+// Of an interface over connectionless endpoints; followed by the core's own address.
+struct rdm_address {
+    address_header header;
+    uint64_t id;       // of the interface, random
+    uint64_t birth;    // when the process started, so that a reused pid is noticed
+    bell_address bell; // how to wake it; unused off-node, but for the pid
+    uint32_t name_length;
+    uint32_t reserved;
+};
+static_assert(sizeof(rdm_address) == 48);
+
+// Of an interface over connected endpoints: where it listens on its device.
+struct msg_address {
+    address_header header;
+    uint64_t id;
+    uint16_t port;
+    uint16_t reserved;
+    uint32_t segment; // the largest message it takes
+};
+static_assert(sizeof(msg_address) == 24);
+
+// Reads a fixed part. available: bytes that arrived, or SIZE_MAX when the caller does not know;
+// false when they are not ours.
+template <class Address>
+bool read_address(const void *from, size_t available, address_kind kind, uint16_t transport,
+                  Address *out)
+{
+    if (available < sizeof(Address)) {
+        return false;
+    }
+    memcpy(out, from, sizeof(Address));
+    const address_header &h = out->header;
+    return h.version == address_version && h.kind == static_cast<uint8_t>(kind) &&
+           h.transport == transport && h.length >= sizeof(Address) && h.length <= available;
+}
+
+inline address_header make_header(address_kind kind, uint16_t transport, size_t length)
+{
+    return {address_version, static_cast<uint8_t>(kind), transport, static_cast<uint32_t>(length)};
+}
+
+inline uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
+    return hash * 0xff51afd7ed558ccdull;
+}
+
+// Processes with equal values can share memory.
+inline uint64_t shared_memory_identity()
+{
+    const ucs::host_identity &h = ucs::this_host();
+    return mix(mix(mix(h.boot, h.pid_ns), h.user_ns), h.uid);
+}
+
+// Processes with equal values have the same loopback device.
+inline uint64_t network_identity()
+{
+    const ucs::host_identity &h = ucs::this_host();
+    return mix(h.boot, h.net_ns);
+}
+
+// Family, address and host of a device on an internet.
+inline void set_inet(const sockaddr_storage &own, device_address *device)
+{
+    device->host = network_identity();
+    device->family = own.ss_family;
+    device->loopback = ucs::sockaddr_is_loopback(reinterpret_cast<const sockaddr *>(&own));
+    if (own.ss_family == AF_INET) {
+        memcpy(device->ip, &reinterpret_cast<const sockaddr_in &>(own).sin_addr, 4);
+    } else if (own.ss_family == AF_INET6) {
+        memcpy(device->ip, &reinterpret_cast<const sockaddr_in6 &>(own).sin6_addr, 16);
+    }
+}
+
+// Whether packets can go from own to there: loopback devices reach only themselves.
+inline bool inet_reachable(const device_address &there, const sockaddr_storage &own)
+{
+    bool loopback = ucs::sockaddr_is_loopback(reinterpret_cast<const sockaddr *>(&own));
+    return there.family == own.ss_family && there.loopback == loopback &&
+           (!loopback || there.host == network_identity());
+}
+
+} // namespace uct::ofi

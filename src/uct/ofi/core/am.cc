@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Active messages: short is an inject from the stack, bcopy a send from a pool buffer, zcopy a send
+// of the user's pieces behind the header. On-node the first two go into a queue when they may.
+#include "ucs/copy.h"
+#include "uct/ofi/core/ep.h"
+#include "uct/ofi/tcp/batch.h"
+
+#include <cstring>
+#include <rdma/fi_endpoint.h>
+
+namespace uct::ofi {
+
+ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsigned length)
+{
+    if (!ready()) {
+        return not_ready();
+    }
+    if (fifo_ && id < UCT_AM_ID_MAX && length + sizeof(header) <= owner().limit.max_short) {
+        auto outcome = fifo_->send(id, &header, sizeof(header), payload, length);
+        if (UCS_LIKELY(outcome == send_fifo::outcome::done)) {
+            ring();
+            return UCS_OK;
+        }
+        if (UCS_UNLIKELY(outcome == send_fifo::outcome::full)) {
+            return no_resource();
+        }
+    }
+    expect_region();
+    if (UCS_UNLIKELY(length + sizeof(header) > owner().limit.on_stack || id >= UCT_AM_ID_MAX)) {
+        return am_short_buffered(id, header, payload, length);
+    }
+    if (owner().limit.batched > 0 && streaming(burst_alone)) {
+        return add_to_batch(id, &header, sizeof(header), payload, length, burst_alone);
+    }
+    alignas(16) char message[short_limit];
+    memcpy(message, &header, sizeof(header));
+    ucs::copy_small(message + sizeof(header), payload, length);
+    ssize_t ret = fi_injectdata(target, message, length + sizeof(header), with_mark(id), address);
+    if (UCS_UNLIKELY(ret != 0)) {
+        return post_failed(ret);
+    }
+    note_small(burst_alone);
+    posted_message();
+    return UCS_OK;
+}
+
+ucs_status_t ep::am_short_buffered(uint8_t id, uint64_t header, const void *payload,
+                                   unsigned length)
+{
+    if (id >= UCT_AM_ID_MAX) {
+        return above_limit("uct_ep_am_short: id", id, UCT_AM_ID_MAX - 1);
+    }
+    if (length + sizeof(header) > owner().limit.max_short) {
+        return above_limit("uct_ep_am_short: length", length,
+                           owner().limit.max_short - sizeof(header));
+    }
+    buffer_op *b = owner().get_buffer();
+    if (!b) {
+        return no_resource();
+    }
+    memcpy(b->data, &header, sizeof(header));
+    copy_bytes(b->data + sizeof(header), payload, length);
+    send_packed(b, id, length + sizeof(header));
+    return UCS_OK;
+}
+
+ucs_status_t ep::am_short_iov(uint8_t id, const uct_iov_t *iov, size_t count)
+{
+    if (!ready()) {
+        return not_ready();
+    }
+    if (UCS_UNLIKELY(id >= UCT_AM_ID_MAX)) {
+        return above_limit("uct_ep_am_short_iov: id", id, UCT_AM_ID_MAX - 1);
+    }
+    if (UCS_UNLIKELY(iov_length(iov, count) > owner().limit.max_short)) {
+        return above_limit("uct_ep_am_short_iov: length", iov_length(iov, count),
+                           owner().limit.max_short);
+    }
+    buffer_op *b = owner().get_buffer();
+    if (UCS_UNLIKELY(!b)) {
+        return no_resource();
+    }
+    size_t length = 0;
+    for (size_t i = 0; i < count; ++i) {
+        for (unsigned n = 0; n < iov[i].count; ++n) {
+            copy_bytes(b->data + length, static_cast<char *>(iov[i].buffer) + n * iov[i].stride,
+                       iov[i].length);
+            length += iov[i].length;
+        }
+    }
+    send_small(b, id, length, burst_alone);
+    return UCS_OK;
+}
+
+ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned flags)
+{
+    if (!ready()) {
+        return not_ready();
+    }
+    if (UCS_UNLIKELY(id >= UCT_AM_ID_MAX)) {
+        return above_limit("uct_ep_am_bcopy: id", id, UCT_AM_ID_MAX - 1);
+    }
+    if (fifo_ && owner().limit.segment <= fifo_frame_size) {
+        char *frame;
+        auto outcome = fifo_->frame(&frame);
+        if (UCS_LIKELY(outcome == send_fifo::outcome::done)) {
+            size_t length = pack(frame, arg);
+            fifo_->send_frame(id, length);
+            ring();
+            return static_cast<ssize_t>(length);
+        }
+        if (outcome == send_fifo::outcome::full) {
+            return no_resource();
+        }
+    }
+    expect_region();
+    buffer_op *b = owner().get_buffer();
+    if (UCS_UNLIKELY(!b)) {
+        return no_resource();
+    }
+    return send_small(b, id, pack(b->data, arg),
+                      UCS_UNLIKELY(flags & UCT_SEND_FLAG_BATCH) ? announced_alone : burst_alone);
+}
+
+// A packed message that may be small enough for a batch. An empty one is under every limit, also
+// where nothing is gathered. `alone`: how many of a burst go by themselves.
+UCS_ALWAYS_INLINE ssize_t ep::send_small(buffer_op *b, uint8_t id, size_t length, unsigned alone)
+{
+    size_t most = owner().limit.batched;
+    if (most > 0 && length <= most && streaming(alone) &&
+        add_to_batch(id, nullptr, 0, b->data, length, alone) == UCS_OK) {
+        owner().put(b);
+        return static_cast<ssize_t>(length);
+    }
+    ssize_t sent = send_packed(b, id, length);
+    note_small(alone);
+    return sent;
+}
+
+// A packed message counts as sent: packing twice is not allowed. When the core has no room it is
+// held, and the endpoint is not ready until it went.
+ssize_t ep::send_packed(buffer_op *b, uint64_t data, size_t length)
+{
+    if (batch_) {
+        flush_batch();
+    }
+    if (fifo_ && fifo_->send(static_cast<uint8_t>(data), b->data, length, nullptr, 0) ==
+                     send_fifo::outcome::done) {
+        owner().put(b);
+        ring();
+        return static_cast<ssize_t>(length);
+    }
+    b->what = op::kind::send;
+    b->length = length;
+    b->sent = 0;
+    b->cq_data = data;
+    // Nothing overtakes what was held, a batch before it.
+    ssize_t ret = UCS_LIKELY(held_ops_.empty()) ? post_packed(b) : -FI_EAGAIN;
+    if (UCS_UNLIKELY(ret != 0)) {
+        if (ret != -FI_EAGAIN) {
+            return post_failed(ret, b);
+        }
+        held_ops_.push_back(b);
+        hold();
+        refused();
+    }
+    return static_cast<ssize_t>(length);
+}
+
+// 0: it has gone.
+UCS_ALWAYS_INLINE ssize_t ep::post_packed(buffer_op *b)
+{
+    ssize_t ret;
+    if (b->length <= owner().limit.inject) {
+        ret = fi_injectdata(target, b->data, b->length, with_mark(b->cq_data), address);
+        if (UCS_LIKELY(ret == 0)) {
+            owner().put(b);
+            posted_message();
+        }
+    } else if (bell_) {
+        ret = post_parts(b);
+        if (UCS_LIKELY(ret == 0)) {
+            owner().put(b);
+        }
+    } else {
+        ret = fi_senddata(target, b->data, b->length, b->desc, with_mark(b->cq_data), address,
+                          static_cast<fi_context2 *>(b));
+        if (UCS_LIKELY(ret == 0)) {
+            posted(b, op::kind::send, nullptr);
+            posted_message();
+        }
+    }
+    return ret;
+}
+
+bool ep::post_held()
+{
+    if (!target) {
+        return false;
+    }
+    while (!held_ops_.empty()) {
+        auto *b = static_cast<buffer_op *>(held_ops_.pop_front());
+        ssize_t ret = b->what == op::kind::tag_send ? post_tagged(b) : post_packed(b);
+        if (ret == -FI_EAGAIN) {
+            held_ops_.push_front(b);
+            refused();
+            return false;
+        }
+        if (ret != 0) {
+            post_failed(ret, b);
+        }
+    }
+    return fenced_ == 0;
+}
+
+ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length,
+                          const uct_iov_t *iov, size_t count, unsigned,
+                          uct_completion_t *completion)
+{
+    if (!ready()) {
+        return not_ready();
+    }
+    const limits &limit = owner().limit;
+    if (UCS_UNLIKELY(id >= UCT_AM_ID_MAX)) {
+        return above_limit("uct_ep_am_zcopy: id", id, UCT_AM_ID_MAX - 1);
+    }
+    if (UCS_UNLIKELY(count >= limit.max_iov)) {
+        return above_limit("uct_ep_am_zcopy: iovcnt", count, limit.max_iov - 1);
+    }
+    if (UCS_UNLIKELY(header_length > limit.max_header)) {
+        return above_limit("uct_ep_am_zcopy: header_length", header_length, limit.max_header);
+    }
+    if (UCS_UNLIKELY(header_length + iov_length(iov, count) > limit.whole)) {
+        return above_limit("uct_ep_am_zcopy: length", header_length + iov_length(iov, count),
+                           limit.whole);
+    }
+    if (UCS_UNLIKELY(batch_ != nullptr)) {
+        flush_batch();
+        if (!ready()) {
+            return not_ready();
+        }
+    }
+    buffer_op *b = owner().get_buffer();
+    if (UCS_UNLIKELY(!b)) {
+        return no_resource();
+    }
+    // The header is the caller's again when we return.
+    copy_bytes(b->data, header, header_length);
+    iovec pieces[max_iov];
+    void *descs[max_iov];
+    size_t n = 0;
+    if (header_length > 0) {
+        pieces[n] = {b->data, header_length};
+        descs[n++] = b->desc;
+    }
+    n += fill_iov(iov, count, pieces + n, descs + n);
+    fi_msg message{.msg_iov = pieces,
+                   .desc = descs,
+                   .iov_count = n,
+                   .addr = address,
+                   .context = static_cast<fi_context2 *>(b),
+                   .data = with_mark(id)};
+    ssize_t ret = fi_sendmsg(target, &message, FI_REMOTE_CQ_DATA | FI_COMPLETION);
+    if (UCS_UNLIKELY(ret != 0)) {
+        return post_failed(ret, b);
+    }
+    posted(b, op::kind::send, completion);
+    posted_message();
+    return UCS_INPROGRESS;
+}
+
+} // namespace uct::ofi

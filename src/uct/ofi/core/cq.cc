@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The completion loop and the receives it feeds.
+#include "uct/ofi/core/ep.h"
+#include "uct/ofi/core/error.h"
+#include "uct/ofi/core/iface.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace uct::ofi {
+
+namespace {
+
+constexpr size_t batch = 16; // completions that one poll handles
+
+} // namespace
+
+unsigned iface::poll_cq(fid_cq *cq)
+{
+    fi_cq_data_entry entries[batch];
+    ssize_t n = fi_cq_read(cq, entries, batch);
+    if (n <= 0) {
+        if (used_count_ > 0 && cq == cq_.get()) {
+            repost_used();
+        }
+        return UCS_LIKELY(n == -FI_EAGAIN) || n == 0 ? 0 : cq_error(cq, n);
+    }
+    read_fifos(); // what was sent before
+    for (ssize_t i = 0; i < n; ++i) {
+        handle(entries[i]);
+    }
+    return static_cast<unsigned>(n);
+}
+
+unsigned iface::poll_lent()
+{
+    if (unseen_at_ == unseen_count_) {
+        ssize_t n = fi_cq_read(cq_.get(), unseen_.get(), unseen_room_);
+        if (n <= 0) {
+            return UCS_LIKELY(n == -FI_EAGAIN) || n == 0 ? 0 : cq_error(cq_.get(), n);
+        }
+        unseen_at_ = 0;
+        unseen_count_ = static_cast<size_t>(n);
+        read_fifos(); // what was sent before
+    }
+    unsigned count = 0;
+    for (; unseen_at_ < unseen_count_ && count < batch; ++count) {
+        // A copy: what it calls may poll.
+        fi_cq_data_entry entry = unseen_[unseen_at_++];
+        handle(entry);
+    }
+    return count;
+}
+
+// Larger messages are copied to receive buffers, as those of the core are, and are the user's to
+// keep as those.
+struct iface::fifo_reader {
+    iface &to;
+
+    void small(uint8_t id, void *data, size_t length)
+    {
+        if (UCS_UNLIKELY(to.am_alignment_ != 0)) {
+            to.deliver_aligned(id & am_id_mask, data, length);
+        } else {
+            to.deliver(id & am_id_mask, data, length, 0);
+        }
+    }
+    receive_op *keep(const void *data, size_t length)
+    {
+        if (UCS_UNLIKELY(length > to.limit.segment)) {
+            return nullptr;
+        }
+        auto *r = static_cast<receive_op *>(to.receives_.get());
+        if (UCS_LIKELY(r != nullptr)) {
+            memcpy(r->payload, data, length);
+        }
+        return r;
+    }
+    void kept(uint8_t id, receive_op *r, size_t length)
+    {
+        if (to.deliver(id & am_id_mask, r->payload, length, UCT_CB_PARAM_FLAG_DESC) !=
+            UCS_INPROGRESS) {
+            to.receives_.put(r);
+        }
+    }
+};
+
+unsigned iface::read_fifos()
+{
+    return !fifos_ ? 0 : fifos_->read(fifo_reader{*this});
+}
+
+// In a receive buffer, which is aligned as the user wants it.
+void iface::deliver_aligned(uint8_t id, void *data, size_t length)
+{
+    auto *r = length <= limit.segment ? static_cast<receive_op *>(receives_.get()) : nullptr;
+    if (!r) {
+        deliver(id, data, length, 0); // rather than not at all
+        return;
+    }
+    copy_bytes(r->payload, data, length);
+    if (deliver(id, r->payload, length, UCT_CB_PARAM_FLAG_DESC) != UCS_INPROGRESS) {
+        receives_.put(r);
+    }
+}
+
+UCS_ALWAYS_INLINE void iface::handle(const fi_cq_data_entry &entry)
+{
+    auto *o = static_cast<op *>(static_cast<fi_context2 *>(entry.op_context));
+    if (UCS_LIKELY(o->what == op::kind::receive)) {
+        on_receive(static_cast<receive_op *>(o), entry);
+    } else {
+        finish(o, UCS_OK);
+    }
+}
+
+UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &entry)
+{
+    if (lent_) {
+        lent_->returned();
+    }
+    if (UCS_UNLIKELY(closing_)) {
+        receives_.put(r); // nobody wants it any more
+        return;
+    }
+    if (UCS_UNLIKELY((entry.data & (am_batch | am_ping | am_part)) != 0)) {
+        on_special(r, entry);
+        return;
+    }
+    ucs_status_t status = deliver(static_cast<uint8_t>(entry.data & am_id_mask), r->payload,
+                                  entry.len, UCT_CB_PARAM_FLAG_DESC);
+    if (fifos_) {
+        fifos_->passed(fifo_mark::of(entry.data));
+    }
+    if (UCS_UNLIKELY(status == UCS_INPROGRESS)) {
+        if (lent_) {
+            return;
+        }
+        r = static_cast<receive_op *>(receives_.get()); // the user has the other one
+        if (!r) {
+            ++missing_receives_;
+            return;
+        }
+    }
+    repost(r);
+}
+
+void iface::on_special(receive_op *r, const fi_cq_data_entry &entry)
+{
+    if (entry.data & am_batch) {
+        deliver_batch(r, entry.len);
+    } else if ((entry.data & am_part) && parts_) {
+        deliver_part(r, entry);
+    }
+    repost(r);
+}
+
+void iface::deliver_part(receive_op *r, const fi_cq_data_entry &entry)
+{
+    auto whole = parts_->add(r->payload, entry.len);
+    if (whole.buffer &&
+        deliver(static_cast<uint8_t>(entry.data & am_id_mask), whole.buffer->payload, whole.length,
+                UCT_CB_PARAM_FLAG_DESC) != UCS_INPROGRESS) {
+        receives_.put(whole.buffer);
+    }
+    fifos_->passed(fifo_mark::of(entry.data));
+}
+
+UCS_ALWAYS_INLINE void iface::repost(receive_op *r)
+{
+    if (lent_) {
+        receives_.put(r);
+        return;
+    }
+    used_[used_count_++] = r;
+    if (used_count_ >= used_limit_) {
+        repost_used();
+    }
+}
+
+void iface::repost_used()
+{
+    while (used_count_ > 0) {
+        receive_op *r = used_[--used_count_];
+        if (UCS_UNLIKELY(!post(r))) {
+            receives_.put(r);
+            ++missing_receives_;
+        } else if (UCS_UNLIKELY(missing_receives_ > 0)) {
+            post_receives(rx_, std::exchange(missing_receives_, 0));
+        }
+    }
+}
+
+bool iface::post(receive_op *r)
+{
+    ssize_t ret = fi_recv(rx_, r->payload, limit.segment, r->desc, FI_ADDR_UNSPEC,
+                          static_cast<fi_context2 *>(r));
+    if (UCS_UNLIKELY(ret != 0 && ret != -FI_EAGAIN)) {
+        ucs_error("fi_recv: %s", fi_strerror(static_cast<int>(-ret)));
+    }
+    return ret == 0;
+}
+
+void iface::post_receives(fid_ep *where, unsigned count)
+{
+    rx_ = where;
+    used_limit_ = std::clamp(count / 8, used_limit_, most_used);
+    for (; count > 0; --count) {
+        auto *r = static_cast<receive_op *>(receives_.get());
+        if (!r) {
+            break;
+        }
+        if (!post(r)) {
+            receives_.put(r);
+            break;
+        }
+    }
+    missing_receives_ += count;
+}
+
+void iface::lend_receives(fid_ep *endpoint, unsigned most)
+{
+    lent_ = std::make_unique<peer_srx>(*this, most);
+    lent_->bind(domain.domain.get(), endpoint);
+    unseen_room_ = most;
+    unseen_ = std::make_unique<fi_cq_data_entry[]>(most);
+    if (!receives_.grow()) { // not first when the core asks, which it does under a lock
+        throw ucs::error(UCS_ERR_NO_MEMORY, "no memory for receive buffers");
+    }
+}
+
+void iface::release_desc(uct_recv_desc_t *self, void *)
+{
+    receive_op *r = static_cast<receive_op::back_pointer *>(self)->owner;
+    r->home->receives_.put(r);
+}
+
+void iface::finish(op *o, ucs_status_t status)
+{
+    if (UCS_UNLIKELY(o->what >= op::kind::tag_receive)) {
+        on_unowned(o, status);
+        return;
+    }
+    // The callbacks may destroy the endpoint: what they complete leaves its list before.
+    ucs::list<op, &op::link> marks;
+    if (o->link.linked()) {
+        o->link.unlink();
+        if (o->owner) {
+            o->owner->take_marks(marks);
+        }
+    }
+    ended(o->sequence);
+    uct_completion_t *completion = o->completion;
+    if (UCS_UNLIKELY(o->what >= op::kind::get_bcopy)) {
+        finish_special(o, status);
+    }
+    put(o);
+    complete(completion, status);
+    while (op *mark = marks.pop_front()) {
+        completion = mark->completion;
+        put(mark);
+        complete(completion, status == UCS_ERR_CANCELED ? status : UCS_OK);
+    }
+}
+
+void iface::finish_special(op *o, ucs_status_t status)
+{
+    auto *b = static_cast<buffer_op *>(o);
+    if (o->what == op::kind::get_bcopy) {
+        if (status == UCS_OK) {
+            b->unpack(b->arg, b->data, b->length);
+        }
+        return;
+    }
+    if (o->what == op::kind::fetch && status == UCS_OK) {
+        memcpy(b->arg, b->data + ep::atomic_result, b->length);
+    }
+}
+
+void iface::drain_cq()
+{
+    while (poll_cq() > 0) {
+    }
+}
+
+unsigned iface::cq_error(fid_cq *cq, ssize_t ret)
+{
+    if (ret != -FI_EAVAIL) {
+        ucs_error("fi_cq_read on %s/%s: %s", domain.provider.transport.c_str(),
+                  domain.dev.name.c_str(), fi_strerror(static_cast<int>(-ret)));
+        return 0;
+    }
+    // Larger than the entry of our version: later versions of a core may write their own.
+    union {
+        fi_cq_err_entry entry;
+        char room[256];
+    } error{};
+    if (fi_cq_readerr(cq, &error.entry, 0) != 1) {
+        return 0;
+    }
+    auto *o = static_cast<op *>(static_cast<fi_context2 *>(error.entry.op_context));
+    if (error.entry.err != FI_ECANCELED) {
+        ucs_debug("%s/%s: operation %p failed: %s", domain.provider.transport.c_str(),
+                  domain.dev.name.c_str(), static_cast<void *>(o), fi_strerror(error.entry.err));
+    }
+    if (o && o->what == op::kind::receive) {
+        repost_failed(static_cast<receive_op *>(o));
+    } else {
+        on_error(o, status_of(error.entry.err));
+    }
+    return 1;
+}
+
+void iface::repost_failed(receive_op *r)
+{
+    if (lent_) {
+        lent_->returned();
+    }
+    if (closing_) {
+        receives_.put(r);
+    } else {
+        repost(r);
+    }
+}
+
+} // namespace uct::ofi

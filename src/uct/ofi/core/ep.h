@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An endpoint over a core provider: where it sends (a core endpoint and an address in it) and what
+// is in flight. The same class serves both kinds of interface; over connected endpoints the
+// connection, shared by all endpoints to one peer, sets and clears the target.
+#pragma once
+
+#include "ucs/sys.h"
+#include "uct/base/iface.h"
+#include "uct/ofi/core/iface.h"
+#include "uct/ofi/quirks/shm_lock.h"
+#include "uct/sm/doorbell.h"
+
+#include <sys/uio.h>
+
+namespace uct::ofi {
+
+// UCT's pieces as the core's; empty ones are left out. Returns how many there are.
+size_t fill_iov(const uct_iov_t *iov, size_t count, iovec *pieces, void **descs);
+size_t total_length(const iovec *pieces, size_t count);
+
+class connection;
+struct peer;
+
+class ep final : public uct::ep {
+  public:
+    explicit ep(ofi::iface &owner) : uct::ep(owner) {}
+
+    // Active messages (am.cc).
+    ucs_status_t am_short(uint8_t id, uint64_t header, const void *payload, unsigned length);
+    ucs_status_t am_short_iov(uint8_t id, const uct_iov_t *iov, size_t count);
+    ssize_t am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned flags);
+    ucs_status_t am_zcopy(uint8_t id, const void *header, unsigned header_length,
+                          const uct_iov_t *iov, size_t count, unsigned flags,
+                          uct_completion_t *completion);
+
+    // Remote memory (rma.cc).
+    ucs_status_t put_short(const void *buffer, unsigned length, uint64_t remote, uct_rkey_t key);
+    ssize_t put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_rkey_t key);
+    ucs_status_t put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, uct_rkey_t key,
+                           uct_completion_t *completion);
+    ucs_status_t get_short(void *buffer, unsigned length, uint64_t remote, uct_rkey_t key);
+    ucs_status_t get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t length, uint64_t remote,
+                           uct_rkey_t key, uct_completion_t *completion);
+    ucs_status_t get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, uct_rkey_t key,
+                           uct_completion_t *completion);
+
+    // Atomic operations on it (amo.cc).
+    ucs_status_t atomic32_post(unsigned op, uint32_t value, uint64_t remote, uct_rkey_t key);
+    ucs_status_t atomic64_post(unsigned op, uint64_t value, uint64_t remote, uct_rkey_t key);
+    ucs_status_t atomic32_fetch(unsigned op, uint32_t value, uint32_t *result, uint64_t remote,
+                                uct_rkey_t key, uct_completion_t *completion);
+    ucs_status_t atomic64_fetch(unsigned op, uint64_t value, uint64_t *result, uint64_t remote,
+                                uct_rkey_t key, uct_completion_t *completion);
+    ucs_status_t atomic_cswap32(uint32_t compare, uint32_t swap, uint64_t remote, uct_rkey_t key,
+                                uint32_t *result, uct_completion_t *completion);
+    ucs_status_t atomic_cswap64(uint64_t compare, uint64_t swap, uint64_t remote, uct_rkey_t key,
+                                uint64_t *result, uct_completion_t *completion);
+
+    // Tagged messages (tag_send.cc).
+    ucs_status_t tag_eager_short(uct_tag_t tag, const void *data, size_t length);
+    ssize_t tag_eager_bcopy(uct_tag_t tag, uint64_t imm, uct_pack_callback_t pack, void *arg,
+                            unsigned flags);
+    ucs_status_t tag_eager_zcopy(uct_tag_t tag, uint64_t imm, const uct_iov_t *iov, size_t count,
+                                 unsigned flags, uct_completion_t *completion);
+
+    ucs_status_t flush(unsigned flags, uct_completion_t *completion);
+    ucs_status_t fence(unsigned flags);
+    ucs_status_t check(unsigned flags, uct_completion_t *completion);
+    ucs_status_t get_address(uct_ep_addr_t *address);
+    ucs_status_t connect_to_ep(const uct_device_addr_t *device, const uct_ep_addr_t *address);
+    void destroy();
+    // Sends the peer something that it drops. When it or the way to it has gone, that shows. False:
+    // the core did not take it.
+    bool ping();
+
+    // Flush marks that nothing stands in front of any more.
+    void take_marks(ucs::list<op, &op::link> &marks);
+    // nullptr: none is in flight.
+    op *oldest_rma();
+    bool connected_to_someone() const { return conn || remote; }
+    // Completes everything in flight, because the peer or the connection to it has gone.
+    void fail_operations(ucs_status_t status);
+    // Ends everything for the user, though the core may not be done.
+    void cancel();
+    // Sends what was gathered (batch.cc).
+    void flush_batch();
+    // Leaves the operations to themselves: they end without their endpoint.
+    void orphan_operations();
+
+    // Where an atomic operation's buffer has its operands: the value at 0.
+    static constexpr size_t atomic_compare = 8;
+    static constexpr size_t atomic_result = 16;
+
+    // What a fence has to wait for; nullptr: nothing.
+    op *last_overtaken();
+    // Behind a closed fence the endpoint is not ready, not even for memory that is mapped here.
+    enum fence_kind : uint8_t { own_fence = 1, interface_fence = 2 };
+    void close_fence(fence_kind kind);
+    void open_fence(fence_kind kind) { fenced_ &= static_cast<uint8_t>(~kind); }
+
+    fid_ep *target = nullptr;
+    fi_addr_t address = FI_ADDR_UNSPEC;
+    void set_bell(remote_bell *bell) { bell_ = bell; }
+    void set_region(const char *head) { region_ = head; }
+    void set_fifo(send_fifo *fifo) { fifo_ = fifo; }
+    // most: bytes of a batch that both sides have room for.
+    void set_batch_room(size_t most);
+    // Which of the interface's endpoints it is.
+    void set_number(uint32_t number) { number_ = number; }
+    // The peer is an interface of this process, over shared memory.
+    void set_in_process() { in_process_ = true; }
+
+    connection *conn = nullptr; // over connected endpoints
+    peer *remote = nullptr;     // over connectionless ones
+    ucs::list_node sibling;     // in the list of the connection's or peer's endpoints
+
+  private:
+    friend class ofi::iface;
+
+    ofi::iface &owner() { return static_cast<ofi::iface &>(owner_); }
+    bool post_held() override;
+
+    UCS_NOINLINE ucs_status_t am_short_buffered(uint8_t id, uint64_t header, const void *payload,
+                                                unsigned length);
+    void refused();
+    ssize_t post_tagged(buffer_op *b);
+    ucs_status_t post_failed(ssize_t ret);
+    ucs_status_t post_failed(ssize_t ret, op *unused);
+    void posted(op *o, op::kind what, uct_completion_t *completion);
+    ssize_t send_packed(buffer_op *b, uint64_t data, size_t length);
+    ssize_t post_packed(buffer_op *b);
+    ssize_t post_parts(buffer_op *b);
+    ssize_t send_small(buffer_op *b, uint8_t id, size_t length, unsigned alone);
+    bool streaming(unsigned alone);
+    // A small message went by itself. The time that the core took for it is not the program's
+    // pause.
+    void note_small(unsigned alone)
+    {
+        if (UCS_UNLIKELY(burst_ > 1 || burst_ >= alone)) {
+            last_small_ = ucs::monotonic_ns();
+        }
+    }
+    UCS_NOINLINE ucs_status_t add_to_batch(uint8_t id, const void *head, size_t head_length,
+                                           const void *payload, size_t length, unsigned alone);
+    void drop_unsent();
+    void leave_operations();
+    template <class T>
+    ucs_status_t atomic(bool fetches, unsigned op, T value, T compare, T *result, uint64_t remote,
+                        uct_rkey_t key, uct_completion_t *completion);
+    ssize_t send_atomic(buffer_op *b, bool fetches, unsigned op, fi_datatype type, uint64_t remote,
+                        uint64_t key);
+    // Where remote memory is here: in a mapping of it or, in one process, at its own address.
+    // shm 2.x completes writes to its own process early and reads only when the target progresses.
+    char *here(uct_rkey_t key, uint64_t remote, size_t length) const
+    {
+        char *at = rkey::of(key)->mapped(remote, length);
+        return UCS_LIKELY(at || !in_process_) ? at : reinterpret_cast<char *>(remote);
+    }
+    ucs_status_t write_buffer(buffer_op *b, size_t length, uint64_t remote, uct_rkey_t key);
+    // Before each small message: shm will write its lock and the head of its queue. The peer had
+    // them last; they are on their way while the message is packed. Nothing is read: the peer may
+    // be gone.
+    UCS_ALWAYS_INLINE void expect_region()
+    {
+        if (region_) {
+            __builtin_prefetch(region_, 1);
+            __builtin_prefetch(region_ + shm_lock::queue_head, 1);
+        }
+    }
+    // The data of a message through the core.
+    uint64_t with_mark(uint64_t data) const { return fifo_ ? data | fifo_->mark() : data; }
+    void posted_message()
+    {
+        if (fifo_) {
+            fifo_->posted_message();
+        }
+        ring();
+    }
+    void posted_other()
+    {
+        if (fifo_) {
+            fifo_->posted_other();
+        }
+        ring();
+    }
+    // After each post: the peer may sleep.
+    UCS_ALWAYS_INLINE void ring()
+    {
+        if (bell_) {
+            if (UCS_UNLIKELY(bell_->fence)) {
+                std::atomic_thread_fence(std::memory_order_seq_cst);
+            } else {
+                std::atomic_signal_fence(std::memory_order_seq_cst);
+            }
+            if (UCS_UNLIKELY(bell_->word->load(std::memory_order_relaxed) != 0)) {
+                bell_->ring();
+            }
+        } else {
+            reached_ = true;
+        }
+    }
+
+    remote_bell *bell_ = nullptr;  // on-node
+    const char *region_ = nullptr; // on-node, the head of what the peer receives in
+    send_fifo *fifo_ = nullptr;    // on-node
+    ucs::list<op, &op::link> in_flight_;
+    ucs::list<op, &op::link> held_ops_; // packed, and refused by the core for now
+    buffer_op *batch_ = nullptr;        // small messages that wait for more
+    size_t batch_room_ = 0;             // bytes it may grow to; 0: nothing is gathered
+    unsigned burst_ = 0;                // small messages posted back to back
+    uint64_t burst_round_ = 0;          // the round of progress they were posted in
+    uint64_t last_small_ = 0;           // when the last one of a burst had been posted
+    uint64_t batch_begun_ = 0;          // when batch_ was
+    bool reached_ = false;              // a post succeeded; off-node
+    uint32_t number_ = 0;
+    bool in_process_ = false;
+    uint8_t fenced_ = 0; // kinds of fences that are closed
+};
+
+} // namespace uct::ofi

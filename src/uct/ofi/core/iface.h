@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What interfaces over connectionless and over connected endpoints share: the completion queue, the
+// pools, the posted receives. One completion queue carries sends and receives, except over verbs.
+#pragma once
+
+#include "ucs/async.h"
+#include "ucs/mpool.h"
+#include "uct/base/iface.h"
+#include "uct/ofi/core/fid.h"
+#include "uct/ofi/core/keepalive.h"
+#include "uct/ofi/core/md.h"
+#include "uct/ofi/core/op.h"
+#include "uct/ofi/core/wait_set.h"
+#include "uct/ofi/quirks/parts.h"
+#include "uct/sm/fifo.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace uct::ofi {
+
+// An active message travels as the bytes the handler gets; its id is in the low bits of the
+// completion data that the core carries along. The bits above are 0, but for what follows.
+constexpr uint64_t am_id_mask = UCT_AM_ID_MAX - 1;
+constexpr uint64_t am_batch = UCT_AM_ID_MAX;    // it is a batch (batch.h)
+constexpr uint64_t am_ping = 2 * UCT_AM_ID_MAX; // it is for nobody: did it arrive?
+constexpr uint64_t am_part = 4 * UCT_AM_ID_MAX; // it is a part of a message (parts.h)
+static_assert(am_part < 1ull << fifo_mark_shift);
+
+// Masks of UCS_BIT(UCT_ATOMIC_OP_*) that the core carries out.
+struct atomic_ops {
+    uint64_t post;
+    uint64_t fetch;
+};
+
+atomic_ops find_atomics(const ofi::md &domain, fi_datatype type); // amo.cc
+
+// Set at open, read by every operation.
+struct limits {
+    size_t inject;     // largest message the core copies at once
+    size_t segment;    // largest active message; the size of every buffer
+    size_t whole;      // largest message that the core gets in one
+    size_t max_short;  // largest am_short and put_short
+    size_t max_header; // of am_zcopy
+    size_t on_stack;   // largest am_short that goes without a pool buffer
+    size_t max_iov;
+    size_t batched;     // largest active message that may join a batch
+    uint64_t put_flags; // what makes the completion of a write mean that it is done at the target
+    uint64_t atomic_flags; // the same of an atomic operation
+    bool post_by_fetch;    // an atomic without result is one whose result is dropped
+    uint64_t overtaken;    // kinds of operations, by bits, that later ones may overtake
+    atomic_ops atomic32;
+    atomic_ops atomic64;
+    bool rma;
+    bool tagged;        // the core matches tags
+    bool immediate_rma; // a write or read is done when it was posted
+    size_t put_inject;  // largest write that is injected, and done then
+};
+
+constexpr size_t max_iov = 4;        // pieces of one operation
+constexpr size_t short_limit = 1024; // of max_short: beyond, a pool buffer costs no more
+
+// What a caller gave as the address of a peer. Lengths are SIZE_MAX where he does not know.
+struct peer_address {
+    const uct_device_addr_t *device;
+    size_t device_length;
+    const uct_iface_addr_t *iface;
+    size_t iface_length;
+};
+
+class iface : public uct::iface {
+  public:
+    iface(const uct_iface_ops_t &table, uct_worker &worker, ofi::md &domain,
+          const uct_iface_params_t &params, const uct_iface_config &config);
+
+    ucs_status_t create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p);
+    ucs_status_t flush(unsigned flags, uct_completion_t *completion);
+    ucs_status_t fence(unsigned flags);
+
+    // Attaches an endpoint to the way to a peer, which is made if there is none. Throws ucs::error
+    // and leaves the endpoint as it was.
+    void attach(ep &from, const peer_address &to);
+    virtual ucs_status_t write_address(uct_iface_addr_t *address) = 0;
+
+    op *get_op() { return static_cast<op *>(ops_.get()); }
+    buffer_op *get_buffer() { return static_cast<buffer_op *>(buffers_.get()); }
+    receive_op *get_receive() { return static_cast<receive_op *>(receives_.get()); }
+    void put_receive(receive_op *r) { receives_.put(r); }
+    void init_receive(receive_op *r);
+    // Memory of a pool, registered where the core needs that.
+    void *alloc_chunk(size_t size, size_t align, void **cookie);
+    static void free_chunk(void *arg, void *chunk, size_t size, void *cookie);
+    void put(op *o) { (o->has_buffer ? buffers_ : ops_).put(o); }
+
+    // Reads what the completion queue has, up to one batch, and runs handlers and completions.
+    unsigned poll_cq()
+    {
+        return lent_ ? poll_lent() : poll_cq(cq_.get()) + (tx_cq_ ? poll_cq(tx_cq_.get()) : 0);
+    }
+    // Sends what the endpoints gathered.
+    void flush_batches();
+    // A batch was begun: if nothing else comes, somebody must see to it that it goes soon.
+    virtual void batch_begun() {}
+
+    // Until it is empty. Used before an endpoint is declared dead.
+    void drain_cq();
+
+    // Ends an operation: takes it out of its endpoint's list, completes it, puts it back.
+    void finish(op *o, ucs_status_t status);
+
+    // An endpoint is dead: everything in flight ends with status, then the user is told. Only from
+    // progress. The callbacks may destroy the endpoint.
+    void fail(ep *victim, ucs_status_t status);
+
+    // Asks the transport whether the endpoint's peer can be reached; what it finds, it reports in a
+    // later progress.
+    virtual void probe(ep &) {}
+
+    ofi::md &domain;
+    limits limit;
+    const unsigned tx_queue_len; // asked for; 0: the core's own
+    const unsigned max_num_eps;  // asked for; 0: the core's own
+    const int signal_cpu;        // that the core should wake, asked for; -1: any
+
+  protected:
+    virtual ~iface();
+
+    virtual void connect(ep &from, const peer_address &to) = 0;
+    virtual void for_each_ep(const std::function<void(ep &)> &call) = 0;
+
+    // size: wanted; a device may have room for less.
+    fid_ptr<fid_cq> open_cq(size_t size);
+    // How many receives to keep posted.
+    unsigned receives_wanted(const uct_iface_config &config) const;
+    // The program's callback runs when fd is readable, once. Every successful arming calls it.
+    void announce_event(int fd);
+    // One descriptor for those of the core's queues and the keepalive's. Throws ucs::error.
+    int wait_on(const std::vector<fid_t> &queues);
+    // UCS_ERR_BUSY: there is something to progress already.
+    ucs_status_t try_wait(std::vector<fid_t> queues);
+    // Where receives are posted: the endpoint, or the shared receive context.
+    void post_receives(fid_ep *where, unsigned count);
+    // Instead, where the core asks for buffers: gives the endpoint, before it is enabled, what it
+    // asks, and it may have `most` at once.
+    void lend_receives(fid_ep *endpoint, unsigned most);
+    // Completions were read and not looked at yet.
+    bool has_unseen() const { return unseen_at_ < unseen_count_; }
+    void fill_attr(uct_iface_attr_t *attr) const;
+    void set_figures(uct_iface_attr_t *attr, bool loopback) const;
+    bool has_outstanding() const { return outstanding_ > 0; }
+    // Handles the messages in the queues.
+    struct fifo_reader;
+    unsigned read_fifos();
+    // Looks after idle peers, when that is due. Every poll function calls it once.
+    UCS_ALWAYS_INLINE unsigned progress_keepalive()
+    {
+        return UCS_LIKELY(!keepalive_) || !keepalive_->due() ? 0 : keep_alive();
+    }
+    // Asks of each peer whether it is there; what is found, a later progress reports.
+    virtual void check_peers() = 0;
+    // Flushes of the interface whose operations are over. Every poll function calls it once.
+    UCS_ALWAYS_INLINE unsigned progress_flushes()
+    {
+        return UCS_LIKELY(!flush_done_) ? 0 : complete_flushes();
+    }
+
+    // An operation failed at the core: the transport decides what it means for the endpoint.
+    virtual void on_error(op *o, ucs_status_t status) = 0;
+    // An operation of no endpoint ended.
+    virtual void on_unowned(op *, ucs_status_t) {}
+
+    std::unique_ptr<keepalive> keepalive_; // when asked for, and the transport needs it
+    // What cq_ is waited for with, where fi_trywait() does nothing.
+    fid_ptr<fid_wait> waited_with_;
+    fid_ptr<fid_cq> cq_;
+    // Of sends alone, where queues really overrun (verbs). The core counts sends against the size
+    // of their queue, but not what the shared receives may add; those have theirs of their own
+    // number.
+    fid_ptr<fid_cq> tx_cq_;
+    wait_set waits_; // of wait_on()
+    fid_ep *rx_ = nullptr;
+    bool closing_ = false;
+    std::unique_ptr<peer_srx> lent_;       // the core asks it for buffers, none are posted
+    std::unique_ptr<receive_fifos> fifos_; // on-node
+    std::unique_ptr<part_assembly> parts_; // on-node
+    ucs::list<op, &op::link> batches_;     // of all endpoints, not sent yet
+    ucs::async_watch event_watch_;         // reset before the descriptor goes
+
+  private:
+    friend class ep;
+
+    static void finish_special(op *o, ucs_status_t status);
+    // An operation that was counted in outstanding_ is over.
+    UCS_ALWAYS_INLINE void ended(uint64_t sequence)
+    {
+        --outstanding_;
+        if (UCS_UNLIKELY(!flushes_.empty())) {
+            count_flushed(sequence);
+        }
+    }
+    UCS_NOINLINE void count_flushed(uint64_t sequence);
+    UCS_NOINLINE unsigned complete_flushes();
+    bool mark_flush(uct_completion_t *completion);
+    void open_fence();
+
+    void on_receive(receive_op *r, const fi_cq_data_entry &entry);
+    UCS_NOINLINE void on_special(receive_op *r, const fi_cq_data_entry &entry);
+    UCS_NOINLINE unsigned keep_alive();
+    void deliver_batch(receive_op *r, size_t length);
+    void deliver_part(receive_op *r, const fi_cq_data_entry &entry);
+    UCS_NOINLINE void deliver_aligned(uint8_t id, void *data, size_t length);
+    void repost(receive_op *r);
+    UCS_NOINLINE void repost_used();
+    void repost_failed(receive_op *r);
+    bool post(receive_op *r);
+    unsigned poll_cq(fid_cq *cq);
+    unsigned poll_lent();
+    void handle(const fi_cq_data_entry &entry);
+    UCS_NOINLINE unsigned cq_error(fid_cq *cq, ssize_t ret);
+    static void release_desc(uct_recv_desc_t *self, void *desc);
+
+    ucs::mpool_base ops_;
+    ucs::mpool_base buffers_;
+    ucs::mpool_base receives_;
+    ep *failing_ = nullptr;         // nullptr again when a callback destroyed it
+    uint64_t posted_ = 0;           // operations ever
+    size_t outstanding_ = 0;        // operations in flight, for the flush of the interface
+    unsigned missing_receives_ = 0; // to be posted when there is room again
+    // Of lent_: each look at the queue lets the core fill more buffers, so all that is there is
+    // read at once, and nothing more before that was handled.
+    std::unique_ptr<fi_cq_data_entry[]> unseen_;
+    size_t unseen_room_ = 0;
+    size_t unseen_count_ = 0;
+    size_t unseen_at_ = 0;
+    // Receives that were filled and are posted again when nothing else is to be done, or when they
+    // are many: who waits for a message gets it first.
+    static constexpr unsigned most_used = 16;
+    receive_op *used_[most_used];
+    unsigned used_count_ = 0;
+    unsigned used_limit_ = 1;
+    bool flush_done_ = false; // the first of flushes_
+    bool fenced_ = false;     // one of flushes_ is a fence
+    // Flushes and fences of the interface, in the order in which they were asked.
+    ucs::list<op, &op::link> flushes_;
+};
+
+} // namespace uct::ofi

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Discovery of the core providers, cached for the life of the process: the infos are never freed,
+// because at exit libfabric may be gone before us.
+#include "uct/ofi/core/info.h"
+
+#include "uct/ofi/core/error.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <rdma/fi_tagged.h>
+
+namespace uct::ofi {
+
+namespace {
+
+struct inventory {
+    std::vector<core> cores;
+    std::map<std::string, std::vector<device>> devices; // by transport
+};
+
+// The name under which UCX users know the device.
+std::string device_name(const fi_info *info)
+{
+    if (strcmp(info->fabric_attr->prov_name, "shm") == 0) {
+        return "memory";
+    }
+    return info->domain_attr->name;
+}
+
+bool usable(const core &c, const fi_info *info)
+{
+    // "a;b" is a layered provider: it can be listed and not opened.
+    return info->ep_attr->type == c.ep_type && !strchr(info->fabric_attr->prov_name, ';') &&
+           info->domain_attr->name && info->domain_attr->cq_data_size >= 1;
+}
+
+std::vector<device> find_devices(const core &c)
+{
+    std::vector<device> found;
+    info_ptr list = query(c, nullptr, nullptr, 0, nullptr);
+    fi_info *next = nullptr;
+    for (fi_info *info = list.release(); info; info = next) {
+        next = info->next;
+        info->next = nullptr;
+        if (!usable(c, info)) {
+            fi_freeinfo(info);
+            continue;
+        }
+        std::string name = device_name(info);
+        auto same = [&](const device &d) { return d.name == name; };
+        auto it = std::find_if(found.begin(), found.end(), same);
+        if (it == found.end()) {
+            found.push_back({name, {}});
+            it = found.end() - 1;
+        }
+        it->infos.push_back(info);
+    }
+    for (device &d : found) {
+        auto ipv4_first = [](const fi_info *a, const fi_info *b) {
+            return (a->addr_format == FI_SOCKADDR_IN) > (b->addr_format == FI_SOCKADDR_IN);
+        };
+        std::stable_sort(d.infos.begin(), d.infos.end(), ipv4_first);
+    }
+    return found;
+}
+
+const inventory &find_all()
+{
+    static const inventory *all = [] {
+        auto *found = new inventory;
+        const char *tcp = getenv("UCX_TCP_CORE");
+        if (!tcp || !*tcp) {
+            tcp = "tcp";
+        }
+        // The RDM endpoints of xnet, which is "net" in libfabric 1.17 and "tcp" afterwards.
+        const char *tcp_rdm = FI_VERSION_LT(fi_version(), FI_VERSION(1, 18)) ? "net" : "tcp";
+        const core candidates[] = {
+            {"shm", "shm", FI_EP_RDM}, {"verbs", "verbs", FI_EP_MSG},  {"efa", "efa", FI_EP_RDM},
+            {"cxi", "cxi", FI_EP_RDM}, {"opx", "opx", FI_EP_RDM},      {"psm3", "psm3", FI_EP_RDM},
+            {"tcp", tcp, FI_EP_MSG},   {"tcprdm", tcp_rdm, FI_EP_RDM},
+        };
+        for (const core &c : candidates) {
+            std::vector<device> list = find_devices(c);
+            if (!list.empty()) {
+                found->cores.push_back(c);
+                found->devices[c.transport] = std::move(list);
+            }
+        }
+        return found;
+    }();
+    return *all;
+}
+
+} // namespace
+
+info_ptr dup_info(const fi_info *info)
+{
+    info_ptr copy(fi_dupinfo(info));
+    if (!copy) {
+        throw std::bad_alloc();
+    }
+    return copy;
+}
+
+info_ptr query(const core &c, const char *node, const char *service, uint64_t flags,
+               const fi_info *hints)
+{
+    info_ptr ask(hints ? fi_dupinfo(hints) : fi_allocinfo());
+    if (!ask) {
+        throw std::bad_alloc();
+    }
+    if (!hints) {
+        // Completion data may use up a receive: that is how all of our messages travel.
+        ask->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
+        ask->domain_attr->mr_mode =
+            FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+        // Each worker has its own endpoints and completion queues and is used by one thread at a
+        // time; only the domain is shared.
+        ask->domain_attr->threading = FI_THREAD_COMPLETION;
+    }
+    // Answers that another query left in the hints would narrow this one.
+    for (char **name :
+         {&ask->fabric_attr->prov_name, &ask->fabric_attr->name, &ask->domain_attr->name}) {
+        free(*name);
+        *name = nullptr;
+    }
+    ask->fabric_attr->prov_name = strdup(c.provider.c_str());
+    ask->ep_attr->type = c.ep_type;
+
+    fi_info *list = nullptr;
+    int ret = fi_getinfo(api_version, node, service, flags | flag_core_only | flag_hidden,
+                         ask.get(), &list);
+    if (ret != 0 && ret != -FI_ENODATA) {
+        ucs_debug("fi_getinfo for provider %s: %s", c.provider.c_str(), fi_strerror(-ret));
+    }
+    return info_ptr(ret == 0 ? list : nullptr);
+}
+
+const std::vector<core> &cores()
+{
+    return find_all().cores;
+}
+
+const core *find_core(const std::string &transport)
+{
+    for (const core &c : cores()) {
+        if (c.transport == transport) {
+            return &c;
+        }
+    }
+    return nullptr;
+}
+
+const std::vector<device> &devices(const core &c)
+{
+    return find_all().devices.at(c.transport);
+}
+
+} // namespace uct::ofi

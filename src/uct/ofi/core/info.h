@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which core providers this process has, what they can do, and on which devices. libfabric is asked
+// once per process and provider: a question costs hundreds of microseconds. Our own provider is
+// never asked, and no layered provider is: the two flags below ask for cores that are hidden by the
+// user's FI_PROVIDER as well.
+#pragma once
+
+#include "uct/ofi/core/fid.h"
+
+#include <string>
+#include <vector>
+
+namespace uct::ofi {
+
+constexpr uint32_t api_version = FI_VERSION(1, 17);
+constexpr uint64_t flag_core_only = 1ull << 59; // no util layer above
+constexpr uint64_t flag_hidden = 1ull << 60;    // even if FI_PROVIDER leaves it out
+
+// A transport of ours and the core provider that carries it.
+struct core {
+    std::string transport; // the name users see: "shm", "tcp", "verbs"; at most 9 characters
+    std::string provider;  // libfabric's name: "shm", "tcp" or "net", "verbs"
+    fi_ep_type ep_type;    // FI_EP_RDM or FI_EP_MSG
+
+    bool msg() const { return ep_type == FI_EP_MSG; }
+};
+
+// One domain of a core provider: a network interface, an RDMA device, or the host's memory.
+struct device {
+    std::string name;                   // "lo", "rxe0", "memory"
+    std::vector<const fi_info *> infos; // one for each address it can be opened with; IPv4 first
+};
+
+// Transports whose provider has at least one device here, in order of preference. The provider
+// behind "tcp" is the one UCX_TCP_CORE names, "tcp" by default.
+const std::vector<core> &cores();
+
+// nullptr when there is no such transport here.
+const core *find_core(const std::string &transport);
+
+// Devices of a transport. Lives as long as the process.
+const std::vector<device> &devices(const core &c);
+
+// fi_getinfo for that core with our flags. hints may be nullptr; fabric_attr and ep_attr are set
+// here. Empty when there is none.
+info_ptr query(const core &c, const char *node, const char *service, uint64_t flags,
+               const fi_info *hints);
+
+} // namespace uct::ofi

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Operations in flight. Each begins with the context that the core provider may write to, comes
+// from a pool of its interface, and stands in the list of its endpoint in the order of posting, so
+// that a flush is a marker in that list.
+#pragma once
+
+#include "ucs/list.h"
+#include "uct/ofi/quirks/peer_srx.h"
+
+#include <uct/api/uct.h>
+
+#include <cstddef>
+#include <rdma/fabric.h>
+
+namespace uct::ofi {
+
+class ep;
+class iface;
+
+struct op : fi_context2 {
+    // From get_bcopy on there is something left to do when it ends; from tag_receive on it is of
+    // no endpoint.
+    enum class kind : uint8_t {
+        send,
+        ping,
+        tag_send, // while the core has no room for it
+        put,
+        get,
+        atomic,
+        flush_mark, // without completion: of a fence
+        receive,
+        get_bcopy,
+        fetch,
+        tag_receive,
+        tag_catch_all,
+        abandoned // ended for the user, and not yet for the core
+    };
+
+    kind what;
+    bool has_buffer;   // it is a buffer_op and goes back to that pool
+    ep *owner;         // nullptr once the endpoint was destroyed
+    uint64_t sequence; // of all operations of the interface; of a flush of it, the last one before
+    uct_completion_t *completion;
+    ucs::list_node link; // in the owner's list; not for receives
+};
+
+// A flush or fence of the interface: how many operations it still waits for.
+struct flush_op : op {
+    size_t left;
+};
+
+// An operation with a buffer of the interface's segment size in registered memory.
+struct buffer_op : op {
+    void *desc; // of the buffer's registration; nullptr where none is needed
+    char *data;
+    size_t length; // of what waits to be sent, of a get, or of an atomic's value
+    size_t sent;   // of what leaves in parts
+    uint64_t cq_data;
+    uct_unpack_callback_t unpack; // get_bcopy
+    void *arg;                    // of unpack; where the result of a fetch goes
+};
+
+// A posted receive buffer. What the user may keep begins at user(): headroom, then the payload; the
+// pointer to `release` stands right before it, where uct_iface_release_desc() looks.
+struct receive_op : op {
+    struct back_pointer : uct_recv_desc_t {
+        receive_op *owner;
+    } release;
+    iface *home;
+    void *desc;
+    char *payload;
+    peer_receive peer; // where the core asks for buffers
+};
+
+} // namespace uct::ofi

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Put and get. Memory that is mapped here is reached by loads and stores. The completion of a put
+// means that it is done at the target, so that a flush has only to wait for completions.
+#include "uct/ofi/core/ep.h"
+
+#include <cstring>
+#include <rdma/fi_rma.h>
+
+namespace uct::ofi {
+
+ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote, uct_rkey_t key)
+{
+    if (UCS_UNLIKELY(fenced_)) {
+        return no_resource();
+    }
+    if (char *to = here(key, remote, length)) {
+        copy_bytes(to, buffer, length);
+        return UCS_OK;
+    }
+    if (!ready()) {
+        return not_ready();
+    }
+    if (UCS_UNLIKELY(length > owner().limit.max_short)) {
+        return above_limit("uct_ep_put_short: length", length, owner().limit.max_short);
+    }
+    if (length <= owner().limit.put_inject) {
+        ssize_t ret = fi_inject_write(target, buffer, length, address,
+                                      remote - rkey::of(key)->offset, rkey::of(key)->key);
+        if (UCS_UNLIKELY(ret != 0)) {
+            return post_failed(ret);
+        }
+        posted_other();
+        return UCS_OK;
+    }
+    buffer_op *b = owner().get_buffer();
+    if (UCS_UNLIKELY(!b)) {
+        return no_resource();
+    }
+    copy_bytes(b->data, buffer, length);
+    return write_buffer(b, length, remote, key);
+}
+
+ssize_t ep::put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_rkey_t key)
+{
+    if (UCS_UNLIKELY(fenced_)) {
+        return no_resource();
+    }
+    if (char *to = here(key, remote, owner().limit.segment)) {
+        return static_cast<ssize_t>(pack(to, arg));
+    }
+    if (!ready()) {
+        return not_ready();
+    }
+    buffer_op *b = owner().get_buffer();
+    if (UCS_UNLIKELY(!b)) {
+        return no_resource();
+    }
+    size_t length = pack(b->data, arg);
+    if (char *to = here(key, remote, length)) { // near the end of what is mapped
+        copy_bytes(to, b->data, length);
+        owner().put(b);
+        return static_cast<ssize_t>(length);
+    }
+    ucs_status_t status = write_buffer(b, length, remote, key);
+    return status == UCS_OK ? static_cast<ssize_t>(length) : static_cast<ssize_t>(status);
+}
+
+ucs_status_t ep::write_buffer(buffer_op *b, size_t length, uint64_t remote, uct_rkey_t key)
+{
+    iovec piece{b->data, length};
+    fi_rma_iov where{remote - rkey::of(key)->offset, length, rkey::of(key)->key};
+    fi_msg_rma message{.msg_iov = &piece,
+                       .desc = &b->desc,
+                       .iov_count = 1,
+                       .addr = address,
+                       .rma_iov = &where,
+                       .rma_iov_count = 1,
+                       .context = static_cast<fi_context2 *>(b)};
+    ssize_t ret = fi_writemsg(target, &message, owner().limit.put_flags | FI_COMPLETION);
+    if (UCS_UNLIKELY(ret != 0)) {
+        return post_failed(ret, b);
+    }
+    posted(b, op::kind::put, nullptr);
+    posted_other();
+    return UCS_OK;
+}
+
+ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, uct_rkey_t key,
+                           uct_completion_t *completion)
+{
+    if (UCS_UNLIKELY(fenced_)) {
+        return no_resource();
+    }
+    if (char *to = here(key, remote, iov_length(iov, count))) {
+        for (size_t i = 0; i < count; ++i) {
+            size_t length = iov[i].length * iov[i].count;
+            copy_bytes(to, iov[i].buffer, length);
+            to += length;
+        }
+        return UCS_OK;
+    }
+    if (!ready()) {
+        return not_ready();
+    }
+    if (UCS_UNLIKELY(count > owner().limit.max_iov)) {
+        return above_limit("uct_ep_put_zcopy: iovcnt", count, owner().limit.max_iov);
+    }
+    iovec pieces[max_iov];
+    void *descs[max_iov];
+    size_t n = fill_iov(iov, count, pieces, descs);
+    size_t length = total_length(pieces, n);
+    if (length == 0) {
+        return UCS_OK;
+    }
+    op *o = owner().get_op();
+    if (UCS_UNLIKELY(!o)) {
+        return no_resource();
+    }
+    fi_rma_iov where{remote - rkey::of(key)->offset, length, rkey::of(key)->key};
+    fi_msg_rma message{.msg_iov = pieces,
+                       .desc = descs,
+                       .iov_count = n,
+                       .addr = address,
+                       .rma_iov = &where,
+                       .rma_iov_count = 1,
+                       .context = static_cast<fi_context2 *>(o)};
+    ssize_t ret = fi_writemsg(target, &message, owner().limit.put_flags | FI_COMPLETION);
+    if (UCS_UNLIKELY(ret != 0)) {
+        return post_failed(ret, o);
+    }
+    posted(o, op::kind::put, completion);
+    posted_other();
+    return UCS_INPROGRESS;
+}
+
+ucs_status_t ep::get_short(void *buffer, unsigned length, uint64_t remote, uct_rkey_t key)
+{
+    if (UCS_UNLIKELY(!owner().limit.immediate_rma)) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    if (UCS_UNLIKELY(fenced_)) {
+        return no_resource();
+    }
+    if (const char *from = here(key, remote, length)) {
+        copy_bytes(buffer, from, length);
+        return UCS_OK;
+    }
+    if (!ready()) {
+        return not_ready();
+    }
+    if (UCS_UNLIKELY(length > owner().limit.max_short)) {
+        return above_limit("uct_ep_get_short: length", length, owner().limit.max_short);
+    }
+    op *o = owner().get_op();
+    if (UCS_UNLIKELY(!o)) {
+        return no_resource();
+    }
+    ssize_t ret = fi_read(target, buffer, length, nullptr, address, remote - rkey::of(key)->offset,
+                          rkey::of(key)->key, static_cast<fi_context2 *>(o));
+    if (UCS_UNLIKELY(ret != 0)) {
+        return post_failed(ret, o);
+    }
+    posted(o, op::kind::get, nullptr);
+    posted_other();
+    return UCS_OK;
+}
+
+ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t length, uint64_t remote,
+                           uct_rkey_t key, uct_completion_t *completion)
+{
+    if (UCS_UNLIKELY(fenced_)) {
+        return no_resource();
+    }
+    if (char *from = here(key, remote, length)) {
+        unpack(arg, from, length);
+        return UCS_OK;
+    }
+    if (!ready()) {
+        return not_ready();
+    }
+    if (UCS_UNLIKELY(length > owner().limit.segment)) {
+        return above_limit("uct_ep_get_bcopy: length", length, owner().limit.segment);
+    }
+    buffer_op *b = owner().get_buffer();
+    if (UCS_UNLIKELY(!b)) {
+        return no_resource();
+    }
+    b->unpack = unpack;
+    b->arg = arg;
+    b->length = length;
+    ssize_t ret = fi_read(target, b->data, length, b->desc, address, remote - rkey::of(key)->offset,
+                          rkey::of(key)->key, static_cast<fi_context2 *>(b));
+    if (UCS_UNLIKELY(ret != 0)) {
+        return post_failed(ret, b);
+    }
+    posted(b, op::kind::get_bcopy, completion);
+    posted_other();
+    return UCS_INPROGRESS;
+}
+
+ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, uct_rkey_t key,
+                           uct_completion_t *completion)
+{
+    if (UCS_UNLIKELY(fenced_)) {
+        return no_resource();
+    }
+    if (char *from = here(key, remote, iov_length(iov, count))) {
+        for (size_t i = 0; i < count; ++i) {
+            size_t length = iov[i].length * iov[i].count;
+            copy_bytes(iov[i].buffer, from, length);
+            from += length;
+        }
+        return UCS_OK;
+    }
+    if (!ready()) {
+        return not_ready();
+    }
+    if (UCS_UNLIKELY(count > owner().limit.max_iov)) {
+        return above_limit("uct_ep_get_zcopy: iovcnt", count, owner().limit.max_iov);
+    }
+    iovec pieces[max_iov];
+    void *descs[max_iov];
+    size_t n = fill_iov(iov, count, pieces, descs);
+    if (total_length(pieces, n) == 0) {
+        return UCS_OK;
+    }
+    op *o = owner().get_op();
+    if (UCS_UNLIKELY(!o)) {
+        return no_resource();
+    }
+    ssize_t ret = fi_readv(target, pieces, descs, n, address, remote - rkey::of(key)->offset,
+                           rkey::of(key)->key, static_cast<fi_context2 *>(o));
+    if (UCS_UNLIKELY(ret != 0)) {
+        return post_failed(ret, o);
+    }
+    posted(o, op::kind::get, completion);
+    posted_other();
+    return UCS_INPROGRESS;
+}
+
+} // namespace uct::ofi

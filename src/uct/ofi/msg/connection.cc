@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How connections come up, cross, break and end: everything that the event queue says.
+#include "uct/ofi/msg/connection.h"
+
+#include "ucs/sockaddr.h"
+#include "uct/ofi/core/error.h"
+#include "uct/ofi/msg/msg_iface.h"
+#include "uct/ofi/tcp/pacing.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace uct::ofi {
+
+namespace {
+
+constexpr uint64_t retry_ns = 1'000'000'000; // the peer may have died while it was waited for
+
+// Room for what comes with an event.
+union event {
+    fi_eq_cm_entry entry;
+    char room[sizeof(fi_eq_cm_entry) + 512];
+};
+
+uint64_t after(uint64_t interval_ns)
+{
+    return interval_ns == UINT64_MAX ? UINT64_MAX : ucs::monotonic_ns() + interval_ns;
+}
+
+} // namespace
+
+hello msg_iface::about(uint64_t target, refusal why) const
+{
+    return {.magic = hello_magic,
+            .version = hello_version,
+            .reason = static_cast<uint8_t>(why),
+            .transport = transport_hash(domain.provider.transport),
+            .id = id_,
+            .target = target,
+            .attempt = attempts_};
+}
+
+fid_ptr<fid_ep> msg_iface::make_endpoint(fi_info *info, connection *context)
+{
+    info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+    if (tx_queue_len) {
+        info->tx_attr->size = std::min<size_t>(info->tx_attr->size, tx_queue_len);
+    }
+    fid_ep *raw = nullptr;
+    check(fi_endpoint(domain.domain.get(), info, &raw, context), "fi_endpoint");
+    fid_ptr<fid_ep> endpoint(raw);
+    check(fi_ep_bind(raw, &eq_->fid, 0), "fi_ep_bind to the event queue");
+    if (tx_cq_) {
+        check(fi_ep_bind(raw, &cq_->fid, FI_RECV), "fi_ep_bind to the receive queue");
+        check(fi_ep_bind(raw, &tx_cq_->fid, FI_TRANSMIT), "fi_ep_bind to the send queue");
+    } else {
+        check(fi_ep_bind(raw, &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind to the queue");
+    }
+    check(fi_ep_bind(raw, &srx_->fid, 0), "fi_ep_bind to the shared receives");
+    check(fi_enable(raw), "fi_enable");
+    return endpoint;
+}
+
+void msg_iface::begin(connection &c, sockaddr_storage to)
+{
+    auto *address = reinterpret_cast<const sockaddr *>(&to);
+    info_ptr info = dup_info(domain.info.get());
+    free(info->dest_addr);
+    info->dest_addrlen = ucs::sockaddr_length(address);
+    info->dest_addr = malloc(info->dest_addrlen);
+    if (!info->dest_addr) {
+        throw std::bad_alloc();
+    }
+    memcpy(info->dest_addr, address, info->dest_addrlen);
+    c.ours = true;
+    c.now = connection::state::connecting;
+    c.crossed_attempt = 0;
+    c.remote = to;
+    ++attempts_;
+    c.endpoint = make_endpoint(info.get(), &c);
+    hello greeting = about(c.id, refusal::none);
+    check(fi_connect(c.endpoint.get(), address, &greeting, sizeof(greeting)), "fi_connect");
+}
+
+// Begins it anew; the endpoints that wait for it do not notice.
+void msg_iface::connect_again(connection &c)
+{
+    c.endpoint.reset();
+    if (ucs::guard([&] { begin(c, c.remote); }) != UCS_OK) {
+        c.endpoint.reset();
+        c.deadline = 0; // ends at the next look
+    }
+}
+
+unsigned msg_iface::poll_eq()
+{
+    rounds_ = 0;
+    unsigned count = 0;
+    for (;; ++count) {
+        event e;
+        uint32_t kind = 0;
+        ssize_t n = fi_eq_read(eq_.get(), &kind, &e, sizeof(e), 0);
+        if (n == -FI_EAVAIL) {
+            on_eq_error();
+            continue;
+        }
+        if (n < 0) {
+            break;
+        }
+        hello from{};
+        size_t length = static_cast<size_t>(n) - sizeof(e.entry);
+        memcpy(&from, e.entry.data, std::min(length, sizeof(from)));
+        bool understood =
+            length >= sizeof(from) && from.magic == hello_magic && from.version == hello_version;
+        if (kind == FI_CONNREQ) {
+            on_request(e.entry.info, understood ? &from : nullptr);
+        } else if (kind == FI_CONNECTED) {
+            on_connected(of(e.entry.fid), understood ? &from : nullptr);
+        } else if (kind == FI_SHUTDOWN) {
+            end(of(e.entry.fid), UCS_ERR_CONNECTION_RESET);
+        }
+    }
+    if (UCS_UNLIKELY(pending_ > 0)) {
+        expire();
+    }
+    return count;
+}
+
+// Events of an endpoint may still be queued after it was closed: only living ones count.
+connection *msg_iface::of(fid_t fid)
+{
+    for (auto &[id, c] : connections_) {
+        if (c->endpoint && &c->endpoint->fid == fid) {
+            return c.get();
+        }
+    }
+    for (auto &c : loops_) {
+        if (c->endpoint && &c->endpoint->fid == fid) {
+            return c.get();
+        }
+    }
+    return nullptr;
+}
+
+void msg_iface::on_request(fi_info *raw, const hello *from)
+{
+    info_ptr info(raw);
+    if (!from) {
+        refuse(raw, refusal::malformed);
+        return;
+    }
+    if (from->target != id_) {
+        refuse(raw, refusal::not_me); // the port was another interface's before
+        return;
+    }
+    if (from->id == id_) {
+        auto loop = std::make_unique<connection>(id_);
+        accept(raw, *loop, *from);
+        if (loop->endpoint) {
+            loops_.push_back(std::move(loop));
+        } else {
+            --pending_;
+        }
+        return;
+    }
+    connection *existing = find(from->id);
+    if (existing && keeps(*existing, *from)) {
+        refuse(raw, refusal::crossed);
+        return;
+    }
+    if (existing && existing->now != connection::state::connected) {
+        // Theirs replaces what has not come up; nothing was sent on it yet.
+        existing->endpoint.reset();
+        existing->ours = false;
+        --pending_;
+        accept(raw, *existing, *from);
+        return;
+    }
+    if (existing) {
+        end(existing, UCS_ERR_CONNECTION_RESET); // the peer has lost it already
+    }
+    auto fresh = std::make_unique<connection>(from->id);
+    accept(raw, *fresh, *from);
+    connections_[from->id] = std::move(fresh);
+}
+
+// Whether a connection that exists stays when the peer's request comes.
+bool msg_iface::keeps(connection &existing, const hello &from)
+{
+    switch (existing.now) {
+    case connection::state::waiting:
+        return false;
+    case connection::state::connecting:
+        if (id_ > from.id) {
+            return false;
+        }
+        existing.crossed_attempt = from.attempt;
+        return true;
+    default:
+        return from.attempt <= existing.peer_attempt;
+    }
+}
+
+void msg_iface::accept(fi_info *info, connection &c, const hello &from)
+{
+    c.now = connection::state::accepting;
+    c.peer_attempt = from.attempt;
+    c.deadline = after(timeout_ns_);
+    ++pending_;
+    ucs_status_t status = ucs::guard([&] {
+        // The request's own info carries the handle, ours what we use of the core.
+        info->caps = domain.info->caps;
+        info->tx_attr->caps = domain.info->tx_attr->caps;
+        info->rx_attr->caps = domain.info->rx_attr->caps;
+        c.endpoint = make_endpoint(info, &c);
+        hello answer = about(c.id, refusal::none);
+        check(fi_accept(c.endpoint.get(), &answer, sizeof(answer)), "fi_accept");
+    });
+    if (status != UCS_OK) {
+        c.endpoint.reset();
+        refuse(info, refusal::none); // the core keeps the request until it is answered
+        c.deadline = 0;              // ends at the next look
+    }
+}
+
+void msg_iface::refuse(fi_info *info, refusal why)
+{
+    hello answer = about(0, why);
+    int ret = fi_reject(pep_.get(), info->handle, &answer, sizeof(answer));
+    if (ret != 0) {
+        ucs_debug("fi_reject: %s", fi_strerror(-ret));
+    }
+}
+
+void msg_iface::on_connected(connection *c, const hello *answer)
+{
+    if (!c || c->now == connection::state::connected) {
+        return;
+    }
+    if (c->ours) {
+        c->peer_attempt = answer ? answer->attempt : 0;
+        if (c->crossed_attempt > c->peer_attempt) {
+            // The peer accepted this, lost it and began another one, which was refused.
+            connect_again(*c);
+            return;
+        }
+    }
+    c->now = connection::state::connected;
+    --pending_;
+    if (unpace_) {
+        stop_local_pacing(c->endpoint.get(), &last_socket_);
+    }
+    for (ep *e : c->eps) {
+        e->target = c->endpoint.get();
+        e->set_connected();
+    }
+}
+
+void msg_iface::on_eq_error()
+{
+    union {
+        fi_eq_err_entry entry;
+        char room[256];
+    } error{};
+    hello answer{};
+    error.entry.err_data = &answer;
+    error.entry.err_data_size = sizeof(answer);
+    if (fi_eq_readerr(eq_.get(), &error.entry, 0) < 0) {
+        return;
+    }
+    connection *c = of(error.entry.fid);
+    if (!c) {
+        return;
+    }
+    bool understood = error.entry.err_data_size >= sizeof(answer) && answer.magic == hello_magic;
+    ucs_debug("%s/%s: connection to %lx: %s", domain.provider.transport.c_str(),
+              domain.dev.name.c_str(), c->id, fi_strerror(std::abs(error.entry.err)));
+    on_refused(c, status_of(error.entry.err),
+               understood ? static_cast<refusal>(answer.reason) : refusal::none);
+}
+
+void msg_iface::on_refused(connection *c, ucs_status_t status, refusal why)
+{
+    if (c->now == connection::state::connecting && why == refusal::crossed) {
+        c->endpoint.reset();
+        c->now = connection::state::waiting;
+        c->retry_at = after(retry_ns);
+        return;
+    }
+    if (c->now == connection::state::connecting && why == refusal::none && c->crossed_attempt) {
+        connect_again(*c); // the peer waits for it
+        return;
+    }
+    if (c->now != connection::state::connected && status == UCS_ERR_NOT_CONNECTED) {
+        status = UCS_ERR_UNREACHABLE; // nobody listens there, or somebody else does
+    }
+    end(c, status);
+}
+
+// The order matters: what arrived is delivered, the core endpoint is closed, which flushes what it
+// had, and only then the endpoints hear of it.
+void msg_iface::end(connection *c, ucs_status_t status)
+{
+    if (!c) {
+        return;
+    }
+    if (c->now != connection::state::connected) {
+        --pending_;
+    }
+    std::unique_ptr<connection> owned;
+    auto found = connections_.find(c->id);
+    if (found != connections_.end() && found->second.get() == c) {
+        owned = std::move(found->second);
+        connections_.erase(found);
+    } else {
+        auto same = [&](const auto &other) { return other.get() == c; };
+        auto at = std::find_if(loops_.begin(), loops_.end(), same);
+        owned = std::move(*at);
+        loops_.erase(at);
+    }
+    std::erase_if(broken_, [&](const auto &b) { return b.first == c; });
+    for (ep *e : c->eps) {
+        e->conn = nullptr;
+    }
+    drain_cq();
+    for (ep *e : c->eps) {
+        e->target = nullptr;
+        e->suspend();
+    }
+    c->endpoint.reset();
+    drain_cq();
+    while (ep *victim = c->eps.pop_front()) {
+        fail(victim, status);
+    }
+}
+
+unsigned msg_iface::fail_broken()
+{
+    unsigned count = 0;
+    while (!broken_.empty()) {
+        auto [c, status] = broken_.back();
+        broken_.pop_back();
+        end(c, status);
+        ++count;
+    }
+    return count;
+}
+
+void msg_iface::expire()
+{
+    uint64_t now = ucs::monotonic_ns();
+    for (bool again = true; again;) {
+        again = false;
+        for (auto &[id, c] : connections_) {
+            if (c->now == connection::state::connected) {
+                continue;
+            }
+            if (now > c->deadline) {
+                end(c.get(), c->deadline ? UCS_ERR_ENDPOINT_TIMEOUT : UCS_ERR_IO_ERROR);
+                again = true; // the map changed
+                break;
+            }
+            if (c->now == connection::state::waiting && now > c->retry_at) {
+                connect_again(*c);
+            }
+        }
+    }
+}
+
+} // namespace uct::ofi

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A connection between two interfaces over connected core endpoints. There is one for each pair,
+// whichever side began it, and all endpoints between the two share it. It lasts as long as both
+// interfaces do.
+//
+// Who connects says who he is and whom he means:
+//   0     4       5      6         8  16      24
+//   magic version reason transport id target  attempt
+// The same bytes answer an accepted or refused request. reason: why a request was refused. attempt:
+// how many connections the sender has begun, this one included when he begins it.
+//
+// When both sides begin at once, the connection begun by the interface with the lower id stays. The
+// side with the lower id refuses the other's request as crossed; the side with the higher id gives
+// its own up, when it accepts the other's or is refused, and waits for the other's.
+//
+// The attempt tells a request that crossed from one that came later: a side that has lost the
+// connection begins another one, maybe before the first has come up, or gone, for its peer. A
+// request with a higher attempt than the peer had when he answered replaces the connection; one
+// with a lower attempt was given up for it.
+#pragma once
+
+#include "uct/ofi/core/ep.h"
+#include "uct/ofi/core/fid.h"
+
+#include <sys/socket.h>
+
+namespace uct::ofi {
+
+struct hello {
+    uint32_t magic;
+    uint8_t version;
+    uint8_t reason;
+    uint16_t transport;
+    uint64_t id;
+    uint64_t target;
+    uint64_t attempt;
+};
+static_assert(sizeof(hello) == 32);
+
+constexpr uint32_t hello_magic = 0x6b6c7875;
+constexpr uint8_t hello_version = 3;
+
+enum class refusal : uint8_t { none, crossed, not_me, malformed };
+
+class connection {
+  public:
+    enum class state {
+        connecting, // ours, on its way
+        waiting,    // ours was refused as crossed: theirs must come
+        accepting,  // theirs, accepted
+        connected
+    };
+
+    explicit connection(uint64_t peer_id) : id(peer_id) {}
+
+    const uint64_t id; // of the interface on the other side
+    state now = state::connecting;
+    bool ours = false;            // this side began it
+    uint64_t deadline = 0;        // while not connected
+    uint64_t retry_at = 0;        // while waiting: then it is begun once more
+    uint64_t peer_attempt = 0;    // of the peer when he began or answered it
+    uint64_t crossed_attempt = 0; // of the peer's last request that was refused as crossed
+    sockaddr_storage remote = {}; // where the peer listens, when it is ours
+    fid_ptr<fid_ep> endpoint;
+    ucs::list<ep, &ep::sibling> eps;
+};
+
+} // namespace uct::ofi

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Opening, addressing and progressing an interface over connected endpoints. The life of the
+// connections is in connection.cc.
+#include "uct/ofi/msg/msg_iface.h"
+
+#include "ucs/sockaddr.h"
+#include "uct/base/ops.h"
+#include "uct/ofi/core/eq.h"
+#include "uct/ofi/core/error.h"
+#include "uct/ofi/tcp/pacing.h"
+#include "uct/ofi/tcp/tcp_state.h"
+
+#include <algorithm>
+#include <cstring>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+namespace uct::ofi {
+
+namespace {
+
+constexpr double max_timeout = 1e9; // seconds; from there on there is none
+// Retransmissions after which a TCP peer counts as gone: with the kernel's doubling intervals, some
+// three seconds.
+constexpr unsigned dead_after = 4;
+constexpr unsigned eq_rounds = 128; // the event queue is read at least this often
+
+// A thread of the program is in here: the attendant keeps out.
+class in_use {
+  public:
+    explicit in_use(uct_iface_h handle) : owner_(static_cast<msg_iface &>(*handle).lock()) {}
+    explicit in_use(uct_ep_h handle) : in_use(handle->iface) {}
+
+  private:
+    ucs::biased_lock::owner owner_;
+};
+
+const uct_iface_ops_t &table()
+{
+    static const uct_iface_ops_t ops = make_ops<msg_iface, ep, in_use>();
+    return ops;
+}
+
+sockaddr_storage make_sockaddr(const device_address &device, uint16_t port)
+{
+    sockaddr_storage s{};
+    s.ss_family = device.family;
+    if (device.family == AF_INET) {
+        memcpy(&reinterpret_cast<sockaddr_in &>(s).sin_addr, device.ip, 4);
+    } else {
+        memcpy(&reinterpret_cast<sockaddr_in6 &>(s).sin6_addr, device.ip, 16);
+    }
+    ucs::sockaddr_set_port(reinterpret_cast<sockaddr *>(&s), port);
+    return s;
+}
+
+} // namespace
+
+msg_iface::msg_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &params,
+                     const uct_iface_config &config)
+    : iface(table(), worker, md, params, config), id_(ucs::random_u64()),
+      timeout_ns_(config.v.connect_timeout < max_timeout
+                      ? static_cast<uint64_t>(config.v.connect_timeout * 1e9)
+                      : UINT64_MAX),
+      attend_(config.v.attend && md.provider.transport == "tcp"),
+      unpace_(!config.v.local_pacing && md.provider.transport == "tcp" && system_paces())
+{
+    if (!attend_) {
+        limit.batched = 0;
+    }
+    poll_ = poll<msg_iface>;
+    slow_ = true;
+    open_receives(receives_wanted(config));
+    listen();
+}
+
+void msg_iface::open_receives(unsigned count)
+{
+    const fi_info &info = *domain.info;
+    count = static_cast<unsigned>(std::min<size_t>(count, info.rx_attr->size));
+    if (domain.provider.transport == "verbs") {
+        cq_ = open_cq(count);
+        tx_cq_ = open_cq(8 * info.tx_attr->size);
+    } else {
+        cq_ = open_cq(info.tx_attr->size + count);
+        waits_.mute(cq_.get());
+    }
+    fi_rx_attr attr = *info.rx_attr;
+    attr.size = count;
+    fid_ep *srx = nullptr;
+    check(fi_srx_context(domain.domain.get(), &attr, &srx, nullptr), "fi_srx_context");
+    srx_.reset(srx);
+    post_receives(srx, count);
+}
+
+void msg_iface::listen()
+{
+    fi_eq_attr attr{};
+    attr.wait_obj = FI_WAIT_FD;
+    fid_eq *eq = nullptr;
+    check(fi_eq_open(domain.fabric.get(), &attr, &eq, nullptr), "fi_eq_open");
+    eq_.reset(eq);
+
+    fid_pep *pep = nullptr;
+    check(fi_passive_ep(domain.fabric.get(), domain.info.get(), &pep, nullptr), "fi_passive_ep");
+    pep_.reset(pep);
+    check(fi_pep_bind(pep, &eq->fid, 0), "fi_pep_bind");
+    check(fi_listen(pep), "fi_listen");
+    size_t length = sizeof(own_);
+    check(fi_getname(&pep->fid, &own_, &length), "fi_getname");
+    routes_ = routes(domain.dev.name);
+}
+
+msg_iface::~msg_iface()
+{
+    event_watch_.reset();
+    closing_ = true;
+    for (auto &[id, c] : connections_) {
+        if (c->endpoint) {
+            fi_shutdown(c->endpoint.get(), 0);
+        }
+    }
+    drain_cq();
+    connections_.clear();
+    loops_.clear();
+    drain_cq();
+    end_handshakes(domain.provider, eq_.get());
+}
+
+void msg_iface::close()
+{
+    attendant_.reset();
+    flush_batches();
+    delete this;
+}
+
+ucs_status_t msg_iface::query(uct_iface_attr_t *attr)
+{
+    fill_attr(attr);
+    attr->device_addr_len = sizeof(device_address);
+    attr->iface_addr_len = sizeof(msg_address);
+    attr->ep_addr_len = sizeof(msg_address);
+    attr->cap.flags |= UCT_IFACE_FLAG_INTER_NODE | UCT_IFACE_FLAG_EP_KEEPALIVE;
+    attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV |
+                            UCT_IFACE_FLAG_EVENT_FD | UCT_IFACE_FLAG_EVENT_ASYNC_CB;
+    bool loopback = ucs::sockaddr_is_loopback(reinterpret_cast<const sockaddr *>(&own_));
+    set_figures(attr, loopback);
+    attr->priority = domain.provider.transport == "verbs";
+    return UCS_OK;
+}
+
+ucs_status_t msg_iface::get_device_address(uct_device_addr_t *address)
+{
+    device_address a{};
+    a.header =
+        make_header(address_kind::device, transport_hash(domain.provider.transport), sizeof(a));
+    set_inet(own_, &a);
+    memcpy(address, &a, sizeof(a));
+    return UCS_OK;
+}
+
+ucs_status_t msg_iface::write_address(uct_iface_addr_t *address)
+{
+    msg_address a{};
+    a.header = make_header(address_kind::msg, transport_hash(domain.provider.transport), sizeof(a));
+    a.id = id_;
+    a.port = ucs::sockaddr_port(reinterpret_cast<const sockaddr *>(&own_));
+    a.segment = static_cast<uint32_t>(limit.segment);
+    memcpy(address, &a, sizeof(a));
+    return UCS_OK;
+}
+
+int msg_iface::is_reachable(const uct_device_addr_t *device, const uct_iface_addr_t *address)
+{
+    uint16_t transport = transport_hash(domain.provider.transport);
+    device_address d;
+    if (!device || !read_address(device, SIZE_MAX, address_kind::device, transport, &d) ||
+        !inet_reachable(d, own_)) {
+        return 0;
+    }
+    device_address own{};
+    set_inet(own_, &own);
+    if (!d.loopback && memcmp(d.ip, own.ip, sizeof(own.ip)) != 0 &&
+        !routes_.reach(d.family, d.ip)) {
+        return 0;
+    }
+    msg_address a;
+    return !address || read_address(address, SIZE_MAX, address_kind::msg, transport, &a);
+}
+
+void msg_iface::connect(ep &from, const peer_address &to)
+{
+    uint16_t transport = transport_hash(domain.provider.transport);
+    device_address device;
+    msg_address address;
+    if (!read_address(to.device, to.device_length, address_kind::device, transport, &device) ||
+        (device.family != AF_INET && device.family != AF_INET6)) {
+        throw ucs::error(UCS_ERR_INVALID_ADDR,
+                         "uct_ep_create: params->dev_addr is not an address of %s",
+                         domain.provider.transport.c_str());
+    }
+    if (!read_address(to.iface, to.iface_length, address_kind::msg, transport, &address)) {
+        throw ucs::error(UCS_ERR_INVALID_ADDR,
+                         "uct_ep_create: params->iface_addr is not an address of %s",
+                         domain.provider.transport.c_str());
+    }
+    connection *c = find(address.id);
+    if (!c) {
+        c = &connect_to(device, address);
+    }
+    from.conn = c;
+    from.set_batch_room(std::min<size_t>(limit.segment, address.segment));
+    c->eps.push_back(&from);
+    if (c->now == connection::state::connected) {
+        from.target = c->endpoint.get();
+        from.set_connected();
+    }
+}
+
+void msg_iface::for_each_ep(const std::function<void(ep &)> &call)
+{
+    for (auto &[id, c] : connections_) {
+        for (ep *e : c->eps) {
+            call(*e);
+        }
+    }
+}
+
+// All endpoints of a connection share its fate.
+void msg_iface::check_peers()
+{
+    for (auto &[id, c] : connections_) {
+        if (c->now == connection::state::connected && !c->eps.empty()) {
+            c->eps.front()->ping();
+            probe(*c->eps.front());
+        }
+    }
+}
+
+connection &msg_iface::connect_to(const device_address &device, const msg_address &address)
+{
+    auto c = std::make_unique<connection>(address.id);
+    c->deadline = timeout_ns_ == UINT64_MAX ? UINT64_MAX : ucs::monotonic_ns() + timeout_ns_;
+    begin(*c, make_sockaddr(device, address.port));
+    ++pending_;
+    return *(connections_[address.id] = std::move(c));
+}
+
+connection *msg_iface::find(uint64_t id)
+{
+    auto found = connections_.find(id);
+    return found == connections_.end() ? nullptr : found->second.get();
+}
+
+// A thread for the first batch, or the first memory that a peer may read.
+void msg_iface::hire()
+{
+    ucs_status_t status = ucs::guard([&] { attendant_ = std::make_unique<attendant>(*this); });
+    if (status != UCS_OK) {
+        attend_ = false;
+        limit.batched = 0;
+    }
+}
+
+void msg_iface::batch_begun()
+{
+    owner.hasten(static_cast<uct::iface *>(this));
+    if (UCS_UNLIKELY(!attendant_)) {
+        hire();
+    }
+    if (attendant_) {
+        attendant_->batch_begun();
+    }
+}
+
+void msg_iface::watch_reads()
+{
+    watching_ = true;
+    int fd = -1;
+    if (fi_control(&cq_->fid, FI_GETWAIT, &fd) != 0) {
+        return;
+    }
+    if (!attendant_) {
+        hire();
+    }
+    if (attendant_) {
+        attendant_->watch(fd);
+    }
+}
+
+bool msg_iface::serve_reads()
+{
+    if (fi_cq_read(cq_.get(), nullptr, 0) == -FI_EAGAIN) {
+        return false;
+    }
+    // Polling took the core's signal back, for which the program may sleep.
+    fi_cq_signal(cq_.get());
+    return true;
+}
+
+unsigned msg_iface::progress()
+{
+    ucs::biased_lock::owner owner(lock_);
+    unsigned count = 0;
+    flush_batches();
+    if (attendant_) {
+        attendant_->polled();
+    }
+    if (UCS_UNLIKELY(attend_ && !watching_ && domain.exposed.load(std::memory_order_relaxed))) {
+        watch_reads();
+    }
+    if (!connections_.empty()) {
+        count += poll_cq();
+    }
+    if (pending_ > 0 || connections_.empty() || ++rounds_ >= eq_rounds) {
+        count += poll_eq();
+    }
+    waits_.polled(count);
+    count += progress_keepalive();
+    if (UCS_UNLIKELY(!broken_.empty())) {
+        count += fail_broken();
+    }
+    count += progress_flushes() + progress_pending();
+    flush_batches(); // of the handlers
+    return count;
+}
+
+void msg_iface::probe(ep &e)
+{
+    connection *c = e.conn;
+    if (!c || c->now != connection::state::connected) {
+        return;
+    }
+    tcp_ends ends;
+    if (domain.provider.transport != "tcp" || !ends_of(c->endpoint.get(), &ends)) {
+        return;
+    }
+    if (unanswered(ends) >= dead_after) {
+        ucs_debug("tcp/%s: nothing acknowledges what goes to %s", domain.dev.name.c_str(),
+                  ucs::sockaddr_string(ends.there()).c_str());
+        broken_.emplace_back(c, UCS_ERR_ENDPOINT_TIMEOUT);
+    }
+}
+
+void msg_iface::on_error(op *o, ucs_status_t status)
+{
+    if (!o) {
+        return;
+    }
+    connection *c = o->owner ? o->owner->conn : nullptr;
+    if (status == UCS_ERR_CANCELED) {
+        // Flushed by the core because the connection went; the event that says so follows.
+        finish(o, o->owner ? UCS_ERR_CONNECTION_RESET : status);
+        return;
+    }
+    finish(o, status);
+    if (c && !closing_) {
+        broken_.emplace_back(c, status);
+    }
+}
+
+std::vector<fid_t> msg_iface::wait_fids() const
+{
+    std::vector<fid_t> fids = {&cq_->fid, &eq_->fid};
+    if (tx_cq_) {
+        fids.push_back(&tx_cq_->fid);
+    }
+    return fids;
+}
+
+ucs_status_t msg_iface::event_fd_get(int *fd_p)
+{
+    *fd_p = wait_on(wait_fids());
+    return UCS_OK;
+}
+
+ucs_status_t msg_iface::event_arm(unsigned)
+{
+    flush_batches();
+    ucs_status_t status = waits_.arm();
+    if (status == UCS_OK) {
+        status = try_wait(wait_fids());
+    }
+    if (status != UCS_OK) {
+        return status;
+    }
+    if (async_event_cb_) {
+        int fd = -1;
+        event_fd_get(&fd);
+        announce_event(fd);
+    }
+    return UCS_OK;
+}
+
+} // namespace uct::ofi

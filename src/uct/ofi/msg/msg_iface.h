@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An interface over connected core endpoints: it listens on its device, makes one connection to
+// each peer when an endpoint is first asked for, and receives from all of them through one shared
+// receive context.
+#pragma once
+
+#include "ucs/biased_lock.h"
+#include "uct/ofi/core/address.h"
+#include "uct/ofi/core/iface.h"
+#include "uct/ofi/core/routes.h"
+#include "uct/ofi/msg/connection.h"
+#include "uct/ofi/tcp/attendant.h"
+
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace uct::ofi {
+
+class msg_iface final : public iface {
+  public:
+    msg_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
+              const uct_iface_config &config);
+
+    ucs_status_t query(uct_iface_attr_t *attr);
+    ucs_status_t get_device_address(uct_device_addr_t *address);
+    ucs_status_t get_address(uct_iface_addr_t *address) { return write_address(address); }
+    int is_reachable(const uct_device_addr_t *device, const uct_iface_addr_t *address);
+    ucs_status_t event_fd_get(int *fd_p);
+    ucs_status_t event_arm(unsigned events);
+    unsigned progress();
+    void close();
+    void probe(ep &e) override;
+
+    // An endpoint that leaves has sent what it could; the connection stays.
+    connection *find(uint64_t id);
+
+    // The program's threads own it, the attendant visits.
+    ucs::biased_lock &lock() { return lock_; }
+    // Lets the core answer what peers read, and leaves what arrived where it is: true if there is
+    // such, and who sleeps for it is woken.
+    bool serve_reads();
+
+  private:
+    ~msg_iface() override;
+
+    void listen();
+    void batch_begun() override;
+    UCS_NOINLINE void hire();
+    UCS_NOINLINE void watch_reads();
+    std::vector<fid_t> wait_fids() const;
+    void open_receives(unsigned count);
+    fid_ptr<fid_ep> make_endpoint(fi_info *info, connection *context);
+    void connect(ep &from, const peer_address &to) override;
+    void check_peers() override;
+    void for_each_ep(const std::function<void(ep &)> &call) override;
+    ucs_status_t write_address(uct_iface_addr_t *address) override;
+    void begin(connection &c, sockaddr_storage to);
+    void connect_again(connection &c);
+    connection &connect_to(const device_address &device, const msg_address &address);
+
+    UCS_NOINLINE unsigned poll_eq();
+    void on_request(fi_info *info, const hello *from);
+    bool keeps(connection &existing, const hello &from);
+    void accept(fi_info *info, connection &c, const hello &from);
+    void refuse(fi_info *info, refusal why);
+    void on_connected(connection *c, const hello *answer);
+    void on_eq_error();
+    void on_refused(connection *c, ucs_status_t status, refusal why);
+    void end(connection *c, ucs_status_t status);
+    void expire();
+    void on_error(op *o, ucs_status_t status) override;
+    hello about(uint64_t target, refusal why) const;
+    connection *of(fid_t fid);
+    unsigned fail_broken();
+
+    uint64_t id_;
+    uint64_t timeout_ns_;
+    uint64_t attempts_ = 0; // connections begun
+    sockaddr_storage own_{};
+    routes routes_;
+    fid_ptr<fid_eq> eq_;
+    fid_ptr<fid_pep> pep_;
+    fid_ptr<fid_ep> srx_;
+    std::map<uint64_t, std::unique_ptr<connection>> connections_; // by the peer's id
+    std::vector<std::unique_ptr<connection>>
+        loops_; // the accepted side of connections to ourselves
+    std::vector<std::pair<connection *, ucs_status_t>> broken_; // an operation failed
+    unsigned pending_ = 0;                                      // connections that are not up yet
+    unsigned rounds_ = 0;                                       // since the event queue was read
+    ucs::biased_lock lock_;
+    bool watching_ = false;
+    bool attend_; // asked for, and possible so far
+    bool unpace_; // connections within the host
+    int last_socket_ = 0;
+    std::unique_ptr<attendant> attendant_;
+};
+
+} // namespace uct::ofi

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The shm core guards each endpoint's region with a spin lock in the shared memory itself. A
+// process that is killed while it holds one leaves it locked, and everybody else spins in libfabric
+// for ever. Whoever learns of a death repairs the two locks that can stop it: its own region's and
+// the dead peer's.
+#pragma once
+
+#include "uct/ofi/quirks/shm_region.h"
+
+#include <cstddef>
+#include <initializer_list>
+#include <pthread.h>
+#include <string>
+
+namespace uct::ofi {
+
+class shm_lock {
+  public:
+    // Where shm keeps the head of its queue, in bytes from head(): for prefetching alone.
+    static constexpr size_t queue_head = 128;
+
+    // Maps the head of the region behind a file of /dev/shm. Where there is no such file, or the
+    // region is of a version whose layout is not known here, repair() does nothing.
+    explicit shm_lock(const std::string &name);
+    shm_lock(const shm_lock &) = delete;
+    shm_lock &operator=(const shm_lock &) = delete;
+
+    // After a death: returns at once when the locks are free. One that stays held for much longer
+    // than any living holder needs is taken away from its holder. Any thread, but one at a time.
+    static void repair(std::initializer_list<shm_lock *> locks);
+    void repair() { repair({this}); }
+    // The head of the region, as it is mapped here; nullptr: it is not.
+    const char *head() const { return region_.head(); }
+
+  private:
+    bool free() const;
+    void take_away();
+
+    shm_region region_;
+    pthread_spinlock_t *lock_ = nullptr;
+};
+
+} // namespace uct::ofi

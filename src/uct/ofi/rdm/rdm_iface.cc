@@ -1,0 +1,710 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Opening, addressing and progressing an interface over a connectionless endpoint.
+#include "uct/ofi/rdm/rdm_iface.h"
+
+#include "uct/base/ops.h"
+#include "uct/ofi/core/error.h"
+#include "uct/ofi/quirks/shm_file.h"
+#include "uct/ofi/quirks/shm_queue.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace uct::ofi {
+
+namespace {
+
+// A core that connects by itself never says that nobody is there: without a limit of the user's,
+// this one.
+constexpr double default_timeout = 10; // seconds
+constexpr double max_timeout = 3600;
+
+// Dead on-node peers that stay in the address vector: see forget().
+constexpr size_t kept_dead = 16;
+
+const uct_iface_ops_t &table()
+{
+    static const uct_iface_ops_t ops = make_ops<rdm_iface, ep>();
+    return ops;
+}
+
+} // namespace
+
+namespace {
+
+// The open interfaces of this process, with the peers that stand for them on others of its
+// interfaces, possibly of other threads.
+struct local_interfaces {
+    std::mutex mutex;
+    std::map<uint64_t, std::vector<peer *>> watchers; // by the id of the interface
+
+    static local_interfaces &get()
+    {
+        static auto *all = new local_interfaces; // outlives every interface
+        return *all;
+    }
+};
+
+} // namespace
+
+peer::~peer()
+{
+    {
+        local_interfaces &all = local_interfaces::get();
+        std::lock_guard guard(all.mutex);
+        auto found = all.watchers.find(id);
+        if (found != all.watchers.end()) {
+            std::erase(found->second, this);
+        }
+    }
+    rest();
+}
+
+void peer::rest()
+{
+    watch.reset();
+    if (pid_fd >= 0) {
+        ::close(pid_fd);
+        pid_fd = -1;
+    }
+    bell.reset();
+    lock.reset();
+    fifo.reset();
+    refused_since = 0;
+}
+
+rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &params,
+                     const uct_iface_config &config)
+    : iface(table(), worker, md, params, config), id_(ucs::random_u64()),
+      timeout_ns_(static_cast<uint64_t>(
+          (config.v.connect_timeout < max_timeout ? config.v.connect_timeout : default_timeout) *
+          1e9)),
+      on_node_(md.on_node()), fifo_wanted_(config.v.fifo)
+{
+    poll_ = poll<rdm_iface>;
+    slow_ = !on_node_;
+    if (on_node_) {
+        shm_file::reap_stale();
+        bell_ = std::make_unique<doorbell>(sizeof(fifo_pages));
+        fifos_ = std::make_unique<receive_fifos>(bell_->room());
+    }
+    open_endpoint(receives_wanted(config));
+    if (limit.tagged && (params.field_mask & UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB)) {
+        tags_ = std::make_unique<tag_receives>(*this, ep_.get(), params);
+    }
+    local_interfaces &all = local_interfaces::get();
+    std::lock_guard guard(all.mutex);
+    all.watchers[id_];
+}
+
+void rdm_iface::open_endpoint(unsigned rx_queue_len)
+{
+    info_ptr info = dup_info(domain.info.get());
+    if (tx_queue_len) {
+        info->tx_attr->size = std::min<size_t>(info->tx_attr->size, tx_queue_len);
+    }
+    if (on_node_) {
+        // The file behind the endpoint gets a name that tells whose it is.
+        std::string name = shm_file::make_name();
+        free(info->src_addr);
+        info->src_addr = strdup(name.c_str());
+        info->src_addrlen = name.size() + 1;
+    }
+    cq_ = open_cq(info->rx_attr->size + info->tx_attr->size);
+    if (domain.has_wait_fd()) {
+        waits_.mute(cq_.get());
+    }
+
+    fi_av_attr av_attr{};
+    av_attr.type =
+        info->domain_attr->av_type == FI_AV_UNSPEC ? FI_AV_TABLE : info->domain_attr->av_type;
+    fid_av *av = nullptr;
+    check(fi_av_open(domain.domain.get(), &av_attr, &av, nullptr), "fi_av_open");
+    av_.reset(av);
+
+    fid_ep *endpoint = nullptr;
+    check(fi_endpoint(domain.domain.get(), info.get(), &endpoint, nullptr), "fi_endpoint");
+    ep_.reset(endpoint);
+    check(fi_ep_bind(endpoint, &av_->fid, 0), "fi_ep_bind to the address vector");
+    check(fi_ep_bind(endpoint, &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind to the queue");
+    rx_queue_len = static_cast<unsigned>(std::min<size_t>(rx_queue_len, info->rx_attr->size));
+    if (peer_srx::taken_by(domain)) {
+        lend_receives(endpoint, rx_queue_len);
+    }
+    check(fi_enable(endpoint), "fi_enable");
+
+    char address[256];
+    size_t length = sizeof(address);
+    check(fi_getname(&endpoint->fid, address, &length), "fi_getname");
+    name_.assign(address, length);
+    if (on_node_) {
+        lock_ = std::make_unique<shm_lock>(name_);
+    }
+    if (!lent_) {
+        post_receives(endpoint, rx_queue_len);
+    }
+}
+
+rdm_iface::~rdm_iface()
+{
+    event_watch_.reset();
+    closing_ = true;
+    for (auto *peers : {&peers_, &resting_}) { // also of endpoints that the user forgot
+        for (auto &[id, p] : *peers) {
+            fi_av_remove(av_.get(), &p->address, 1, 0);
+        }
+        peers->clear();
+    }
+    tell_local_peers();
+    if (on_node_) {
+        ucs::guard([] { shm_file::reap_stale(); });
+    }
+}
+
+void rdm_iface::tell_local_peers()
+{
+    auto core = std::make_shared<core_endpoint>();
+    core->fabric = domain.fabric;
+    core->domain = domain.domain;
+    core->cq = std::move(cq_);
+    core->av = std::move(av_);
+    core->lent = std::move(lent_);
+    core->ep = std::move(ep_);
+    local_interfaces &all = local_interfaces::get();
+    std::lock_guard guard(all.mutex);
+    for (peer *p : all.watchers[id_]) {
+        if (on_node_) {
+            p->kept = core;
+        }
+        p->dead.store(true, std::memory_order_release);
+        p->home->someone_died_.store(true, std::memory_order_release);
+        if (p->home->bell_) {
+            p->home->bell_->ring_self();
+        }
+    }
+    all.watchers.erase(id_);
+}
+
+void rdm_iface::close()
+{
+    delete this;
+}
+
+ucs_status_t rdm_iface::query(uct_iface_attr_t *attr)
+{
+    fill_attr(attr);
+    attr->device_addr_len = sizeof(device_address);
+    attr->iface_addr_len = sizeof(rdm_address) + name_.size();
+    attr->ep_addr_len = attr->iface_addr_len;
+    sockaddr_storage own = own_sockaddr();
+    set_figures(attr, ucs::sockaddr_is_loopback(reinterpret_cast<const sockaddr *>(&own)));
+    if (on_node_) {
+        attr->cap.flags |= UCT_IFACE_FLAG_EP_KEEPALIVE;
+    } else {
+        attr->cap.flags |= UCT_IFACE_FLAG_INTER_NODE;
+    }
+    if (on_node_ || domain.has_wait_fd()) {
+        attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV |
+                                UCT_IFACE_FLAG_EVENT_FD | UCT_IFACE_FLAG_EVENT_ASYNC_CB;
+    }
+    return UCS_OK;
+}
+
+// Of family 0 where the core has addresses of its own kind.
+sockaddr_storage rdm_iface::own_sockaddr() const
+{
+    sockaddr_storage own{};
+    uint32_t format = domain.info->addr_format;
+    if (format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6) {
+        memcpy(&own, name_.data(), std::min(name_.size(), sizeof(own)));
+    }
+    return own;
+}
+
+ucs_status_t rdm_iface::get_device_address(uct_device_addr_t *address)
+{
+    device_address a{};
+    a.header =
+        make_header(address_kind::device, transport_hash(domain.provider.transport), sizeof(a));
+    if (on_node_) {
+        a.host = shared_memory_identity();
+    } else {
+        set_inet(own_sockaddr(), &a);
+    }
+    memcpy(address, &a, sizeof(a));
+    return UCS_OK;
+}
+
+ucs_status_t rdm_iface::write_address(uct_iface_addr_t *address)
+{
+    rdm_address a{};
+    a.header = make_header(address_kind::rdm, transport_hash(domain.provider.transport),
+                           sizeof(a) + name_.size());
+    a.id = id_;
+    a.bell.pid = static_cast<uint32_t>(getpid());
+    if (bell_) {
+        a.bell = bell_->address();
+    }
+    a.birth = shm_file::process_birth(getpid());
+    a.name_length = static_cast<uint32_t>(name_.size());
+    memcpy(address, &a, sizeof(a));
+    memcpy(reinterpret_cast<char *>(address) + sizeof(a), name_.data(), name_.size());
+    return UCS_OK;
+}
+
+int rdm_iface::is_reachable(const uct_device_addr_t *device, const uct_iface_addr_t *address)
+{
+    uint16_t transport = transport_hash(domain.provider.transport);
+    device_address d;
+    if (!device || !read_address(device, SIZE_MAX, address_kind::device, transport, &d)) {
+        return 0;
+    }
+    if (on_node_ ? d.host != shared_memory_identity() : !inet_reachable(d, own_sockaddr())) {
+        return 0;
+    }
+    rdm_address a;
+    if (!address) {
+        return 1;
+    }
+    if (!read_address(address, SIZE_MAX, address_kind::rdm, transport, &a)) {
+        return 0;
+    }
+    // Namespaces can differ where the identity does not show it: try.
+    const char *name = reinterpret_cast<const char *>(address) + sizeof(a);
+    return !on_node_ || shm_file::present(std::string(name, strnlen(name, a.name_length)));
+}
+
+void rdm_iface::connect(ep &from, const peer_address &to)
+{
+    rdm_address about;
+    if (!read_address(to.iface, to.iface_length, address_kind::rdm,
+                      transport_hash(domain.provider.transport), &about) ||
+        about.name_length != about.header.length - sizeof(about)) {
+        throw ucs::error(UCS_ERR_INVALID_ADDR,
+                         "uct_ep_create: params->iface_addr is not an address of %s",
+                         domain.provider.transport.c_str());
+    }
+    peer &remote = find_peer(about, reinterpret_cast<const char *>(to.iface) + sizeof(about));
+    if (remote.failed) {
+        throw ucs::error(UCS_ERR_UNREACHABLE, "uct_ep_create: the peer's process is gone");
+    }
+    from.target = ep_.get();
+    from.address = remote.address;
+    from.remote = &remote;
+    from.set_number(++numbered_);
+    from.set_bell(remote.bell.get());
+    from.set_fifo(remote.fifo.get());
+    from.set_region(remote.lock ? remote.lock->head() : nullptr);
+    if (on_node_ && static_cast<pid_t>(about.bell.pid) == getpid()) {
+        from.set_in_process();
+    }
+    remote.eps.push_back(&from);
+    ++remote.refs;
+    from.set_connected();
+}
+
+void rdm_iface::for_each_ep(const std::function<void(ep &)> &call)
+{
+    for (auto &[id, p] : peers_) {
+        for (ep *e : p->eps) {
+            call(*e);
+        }
+    }
+}
+
+void rdm_iface::check_peers()
+{
+    for (auto &[id, p] : peers_) {
+        if (p->failed || p->eps.empty()) {
+            continue;
+        }
+        if (p->eps.front()->ping()) {
+            p->refused_since = 0;
+        } else if (domain.provider.transport == "tcprdm") {
+            // It takes whatever has a connection, and makes a new one when that is lost.
+            not_reached(*p);
+        }
+    }
+}
+
+peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
+{
+    auto found = peers_.find(about.id);
+    if (found != peers_.end()) {
+        return *found->second;
+    }
+    found = resting_.find(about.id);
+    if (found != resting_.end()) {
+        return wake(*found->second);
+    }
+    bury_closed();
+    auto p = std::make_unique<peer>();
+    p->home = this;
+    p->id = about.id;
+    p->about = about;
+    p->name.assign(name, about.name_length);
+    if (on_node_ && (p->name.empty() || p->name.back() != '\0')) {
+        throw ucs::error(UCS_ERR_INVALID_ADDR, "uct_ep_create: the peer's name has no end");
+    }
+    int inserted = fi_av_insert(av_.get(), p->name.data(), 1, &p->address, 0, nullptr);
+    if (inserted != 1) {
+        throw ucs::error(UCS_ERR_UNREACHABLE, "fi_av_insert on %s: %s",
+                         domain.provider.transport.c_str(),
+                         inserted < 0 ? fi_strerror(-inserted) : "no room for another peer");
+    }
+    peer &found_peer = *(peers_[about.id] = std::move(p));
+    try {
+        look_after(found_peer);
+    } catch (...) {
+        found_peer.dead.store(true, std::memory_order_relaxed);
+        found_peer.refs = 1;
+        forget(found_peer);
+        throw;
+    }
+    return found_peer;
+}
+
+peer &rdm_iface::wake(peer &p)
+{
+    if (p.dead.load(std::memory_order_acquire)) {
+        throw ucs::error(UCS_ERR_UNREACHABLE, "uct_ep_create: the interface is closed");
+    }
+    p.bell = std::make_unique<remote_bell>(p.about.bell);
+    return *peers_.insert(resting_.extract(p.id)).position->second;
+}
+
+void rdm_iface::look_after(peer &p)
+{
+    if (on_node_) {
+        p.lock = std::make_unique<shm_lock>(p.name);
+        watch(p);
+        p.bell = std::make_unique<remote_bell>(p.about.bell);
+        if (fifo_wanted_) {
+            p.fifo = std::make_unique<send_fifo>(p.about.bell, id_);
+        }
+    }
+    local_interfaces &all = local_interfaces::get();
+    std::lock_guard guard(all.mutex);
+    auto local = all.watchers.find(p.id);
+    if (local != all.watchers.end()) {
+        local->second.push_back(&p);
+    } else if (static_cast<pid_t>(p.about.bell.pid) == getpid()) {
+        throw ucs::error(UCS_ERR_UNREACHABLE,
+                         "uct_ep_create: the interface of this process is closed");
+    }
+}
+
+void rdm_iface::watch(peer &p)
+{
+    auto pid = static_cast<pid_t>(p.about.bell.pid);
+    if (pid == getpid()) {
+        return;
+    }
+    p.pid_fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (p.pid_fd < 0 || shm_file::process_birth(pid) != p.about.birth) {
+        throw ucs::error(UCS_ERR_UNREACHABLE, "process %d, to which an endpoint was asked, is gone",
+                         pid);
+    }
+    p.watch = ucs::async_watch::fd(
+        p.pid_fd, EPOLLIN | EPOLLONESHOT,
+        [](void *arg, uint32_t) {
+            auto *dead = static_cast<peer *>(arg);
+            shm_lock::repair({dead->home->lock_.get(), dead->lock.get()});
+            repair_shm_queues(dead->home->name_);
+            dead->dead.store(true, std::memory_order_relaxed);
+            dead->home->someone_died_.store(true, std::memory_order_release);
+            dead->home->bell_->ring_self();
+        },
+        &p);
+}
+
+// shm does not bear that a peer is removed which it still has something of: a message that the peer
+// has not finished with, or one from it, makes it look into the peer's region, which is unmapped
+// then. So an on-node peer without endpoints rests, and is still watched, for it may die with one
+// of the locks held.
+void rdm_iface::forget(peer &p)
+{
+    if (--p.refs > 0) {
+        return;
+    }
+    if (on_node_) {
+        put_to_rest(p);
+        return;
+    }
+    fi_addr_t address = p.address;
+    fi_av_remove(av_.get(), &address, 1, 0);
+    peers_.erase(p.id);
+}
+
+void rdm_iface::put_to_rest(peer &p)
+{
+    p.bell.reset();
+    resting_.insert(peers_.extract(p.id));
+    if (p.dead.load(std::memory_order_acquire)) {
+        bury(p);
+    }
+}
+
+// The peer is dead: what it has left in shared memory goes.
+void rdm_iface::clear_away(peer &p)
+{
+    p.failed = true;
+    if (on_node_) {
+        shm_file::remove(p.name.c_str());
+        fifos_->owner_died(p.id);
+        parts_->sender_died(p.id);
+    }
+}
+
+void rdm_iface::bury(peer &p)
+{
+    clear_away(p);
+    p.rest();
+    p.buried = ++buried_;
+    remove_dead();
+}
+
+// The address vector has room for some hundred peers, and a dead one's memory stays while it is
+// mapped. The longest dead go, unless the core was left with a message to them that never ends.
+// shm from 2.0 on forgets to clear its own entry of a peer that is removed, and clears one in front
+// of the peer's table if that was first: what gets the entry next is taken for connected and
+// mapped, and a send to it ends in SIGSEGV. There, addresses stay until the interface goes.
+void rdm_iface::remove_dead()
+{
+    if (FI_VERSION_GE(fi_version(), FI_VERSION(2, 0))) {
+        return;
+    }
+    size_t count = 0;
+    peer *oldest = nullptr;
+    for (auto &[id, p] : resting_) {
+        if (p->failed && !p->stuck && !(p->unfinished && has_outstanding())) {
+            ++count;
+            if (!oldest || p->buried < oldest->buried) {
+                oldest = p.get();
+            }
+        }
+    }
+    if (count > kept_dead) {
+        fi_av_remove(av_.get(), &oldest->address, 1, 0);
+        resting_.erase(oldest->id);
+    }
+}
+
+// Of a living process nobody tells when it closes an interface, but its file is gone then.
+void rdm_iface::bury_closed()
+{
+    if (resting_.size() <= kept_dead) {
+        return;
+    }
+    for (auto &[id, p] : resting_) {
+        if (!p->failed && !shm_file::present(p->name.c_str())) {
+            p->dead.store(true, std::memory_order_relaxed);
+        }
+    }
+    bury_resting();
+}
+
+// The resting ones that died.
+void rdm_iface::bury_resting()
+{
+    std::vector<peer *> dead;
+    for (auto &[id, p] : resting_) {
+        if (p->dead.load(std::memory_order_acquire) && !p->failed) {
+            dead.push_back(p.get());
+        }
+    }
+    for (peer *p : dead) {
+        bury(*p);
+    }
+}
+
+ucs_status_t rdm_iface::tag_recv_zcopy(uct_tag_t tag, uct_tag_t mask, const uct_iov_t *iov,
+                                       size_t count, uct_tag_context_t *context)
+{
+    if (UCS_UNLIKELY(!tags_)) {
+        if (!limit.tagged) {
+            return UCS_ERR_UNSUPPORTED;
+        }
+        tags_ = std::make_unique<tag_receives>(*this, ep_.get(), uct_iface_params_t{});
+    }
+    return tags_->post(tag, mask, iov, count, context);
+}
+
+ucs_status_t rdm_iface::tag_recv_cancel(uct_tag_context_t *context, int force)
+{
+    if (!limit.tagged) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    return tags_ ? tags_->cancel(context, force != 0) : UCS_ERR_INVALID_PARAM;
+}
+
+void rdm_iface::on_unowned(op *o, ucs_status_t status)
+{
+    if (o->what == op::kind::abandoned) {
+        put(o);
+    } else if (o->what == op::kind::tag_receive) {
+        tags_->ended(static_cast<tag_receive_op *>(o), status);
+    } else {
+        tags_->ended(static_cast<receive_op *>(o), status);
+    }
+}
+
+unsigned rdm_iface::progress()
+{
+    unsigned count = fifos_ ? poll_on_node() : poll_cq();
+    waits_.polled(count);
+    if (UCS_UNLIKELY(tags_ != nullptr)) {
+        tags_->progress();
+    }
+    count += progress_keepalive();
+    count += progress_flushes();
+    count += progress_pending();
+    if (UCS_UNLIKELY(someone_died_.load(std::memory_order_relaxed))) {
+        count += bury_dead();
+    }
+    return count;
+}
+
+// To ask the core takes ten times as long as to look into the queues: while messages come through
+// those, that is done every fourth time.
+UCS_ALWAYS_INLINE unsigned rdm_iface::poll_on_node()
+{
+    unsigned count = read_fifos();
+    if (count > 0) {
+        core_is_quiet_ = true;
+    }
+    if (core_is_quiet_ && ++polls_ % 4 != 0 && !has_outstanding() && !has_unseen()) {
+        return count;
+    }
+    unsigned from_core = poll_cq();
+    if (from_core > 0) {
+        core_is_quiet_ = false;
+    }
+    return count + from_core;
+}
+
+// What a dead peer sent before is delivered first; then each endpoint to it fails once.
+UCS_NOINLINE unsigned rdm_iface::bury_dead()
+{
+    if (read_fifos() + poll_cq() > 0) {
+        return 1; // come back when the queue is empty
+    }
+    someone_died_.store(false, std::memory_order_relaxed);
+    ucs::list<ep, &ep::sibling> victims;
+    for (auto &[id, p] : peers_) {
+        if (p->dead.load(std::memory_order_acquire) && !p->failed) {
+            clear_away(*p);
+            victims.splice_back(p->eps);
+        }
+    }
+    bury_resting();
+    unsigned count = 0;
+    while (ep *victim = victims.pop_front()) {
+        fail(victim, victim->remote->cause);
+        ++count;
+    }
+    return count;
+}
+
+void rdm_iface::declare_dead(peer &p, ucs_status_t cause)
+{
+    if (!p.failed && !p.dead.load(std::memory_order_relaxed)) {
+        p.cause = cause;
+        p.dead.store(true, std::memory_order_release);
+        someone_died_.store(true, std::memory_order_release);
+    }
+}
+
+void rdm_iface::not_reached(peer &p)
+{
+    uint64_t now = ucs::monotonic_ns();
+    if (p.refused_since == 0) {
+        p.refused_since = now;
+    } else if (now - p.refused_since > timeout_ns_) {
+        declare_dead(p, UCS_ERR_UNREACHABLE);
+    }
+}
+
+void rdm_iface::on_error(op *o, ucs_status_t status)
+{
+    if (o && o->what >= op::kind::tag_receive) {
+        on_unowned(o, status);
+        return;
+    }
+    if (o && !on_node_ && o->owner && o->owner->remote && status != UCS_ERR_CANCELED) {
+        declare_dead(*o->owner->remote, status);
+    }
+    if (!o && limit.immediate_rma) {
+        // shm reports a failed copy without saying which. Copies complete in the order in which
+        // they were posted, so it is the oldest one.
+        for (auto &[id, p] : peers_) {
+            for (ep *e : p->eps) {
+                op *candidate = e->oldest_rma();
+                if (candidate && (!o || candidate->sequence < o->sequence)) {
+                    o = candidate;
+                }
+            }
+        }
+    }
+    if (o) {
+        finish(o, status);
+    }
+}
+
+ucs_status_t rdm_iface::event_fd_get(int *fd_p)
+{
+    if (!bell_ && !domain.has_wait_fd()) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    *fd_p = bell_ ? bell_->fd() : wait_on({&cq_->fid});
+    return UCS_OK;
+}
+
+ucs_status_t rdm_iface::event_arm(unsigned)
+{
+    return bell_ ? arm_bell() : domain.has_wait_fd() ? arm_queue() : UCS_ERR_UNSUPPORTED;
+}
+
+// Off-node.
+ucs_status_t rdm_iface::arm_queue()
+{
+    // That a connection has come up, for which a send waits, is not announced.
+    if (has_waiting() || someone_died_.load(std::memory_order_acquire) ||
+        (tags_ && !tags_->watching())) {
+        return UCS_ERR_BUSY;
+    }
+    ucs_status_t status = waits_.arm();
+    if (status == UCS_OK) {
+        status = try_wait({&cq_->fid});
+    }
+    if (status == UCS_OK) {
+        announce_event(wait_on({&cq_->fid}));
+    }
+    return status;
+}
+
+ucs_status_t rdm_iface::arm_bell()
+{
+    // Room in a peer's queue and the end of a copy are not announced: who waits for those polls.
+    // Nor would an unexpected tagged message be, before the receive for such is posted.
+    if (has_waiting() || has_outstanding() || has_unseen() ||
+        someone_died_.load(std::memory_order_acquire) || (tags_ && !tags_->watching())) {
+        return UCS_ERR_BUSY;
+    }
+    bell_->arm();
+    // Nothing is read, but the core looks for messages.
+    ssize_t ret = fi_cq_read(cq_.get(), nullptr, 0);
+    if (ret != -FI_EAGAIN || fifos_->has_messages() ||
+        someone_died_.load(std::memory_order_acquire)) {
+        bell_->disarm();
+        return UCS_ERR_BUSY;
+    }
+    announce_event(bell_->fd());
+    return UCS_OK;
+}
+
+} // namespace uct::ofi

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An interface over one connectionless core endpoint and its address vector: shared memory, and the
+// cores with native reliable datagrams. On-node peers are watched, because shared memory says
+// nothing when the process behind it dies.
+#pragma once
+
+#include "ucs/async.h"
+#include "uct/ofi/core/address.h"
+#include "uct/ofi/core/ep.h"
+#include "uct/ofi/core/iface.h"
+#include "uct/ofi/quirks/shm_lock.h"
+#include "uct/ofi/rdm/tag.h"
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace uct::ofi {
+
+// What the core has of an interface. In one process it maps each region once, so that an endpoint
+// may not be closed while others here send to it: those share it until they hear of its end.
+struct core_endpoint {
+    std::shared_ptr<fid_fabric> fabric;
+    std::shared_ptr<fid_domain> domain;
+    fid_ptr<fid_cq> cq;
+    fid_ptr<fid_av> av;
+    std::unique_ptr<peer_srx> lent; // the endpoint has it
+    fid_ptr<fid_ep> ep;
+};
+
+// A remote interface that endpoints of ours send to.
+struct peer {
+    uint64_t id;
+    fi_addr_t address;
+    std::string name; // the core's address
+    rdm_address about;
+    std::unique_ptr<remote_bell> bell; // on-node
+    std::unique_ptr<shm_lock> lock;    // on-node, of the peer's region
+    std::unique_ptr<send_fifo> fifo;   // on-node
+    ucs::list<ep, &ep::sibling> eps;
+    int pid_fd = -1;
+    uint64_t refused_since = 0; // off-node, while there is no connection; 0: not refused
+    size_t refs = 0;            // endpoints, also those that left the list because they failed
+    bool failed = false;
+    bool unfinished = false; // its endpoints ended before what they had posted
+    bool stuck = false;      // so they did because it had died
+    uint64_t buried = 0;     // when, among the dead without endpoints
+    ucs_status_t cause = UCS_ERR_CONNECTION_RESET; // of its death
+    std::atomic<bool> dead = false;                // set by the watch
+    class rdm_iface *home;
+    ucs::async_watch watch;              // in another process
+    std::shared_ptr<core_endpoint> kept; // closed in this one
+
+    ~peer();
+    // Lets go of what a dead peer without endpoints needs no more.
+    void rest();
+};
+
+class rdm_iface final : public iface {
+  public:
+    rdm_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
+              const uct_iface_config &config);
+
+    ucs_status_t query(uct_iface_attr_t *attr);
+    ucs_status_t get_device_address(uct_device_addr_t *address);
+    ucs_status_t get_address(uct_iface_addr_t *address) { return write_address(address); }
+    int is_reachable(const uct_device_addr_t *device, const uct_iface_addr_t *address);
+    ucs_status_t event_fd_get(int *fd_p);
+    ucs_status_t event_arm(unsigned events);
+    ucs_status_t tag_recv_zcopy(uct_tag_t tag, uct_tag_t mask, const uct_iov_t *iov, size_t count,
+                                uct_tag_context_t *context);
+    ucs_status_t tag_recv_cancel(uct_tag_context_t *context, int force);
+    unsigned progress();
+    void close();
+
+    // An endpoint to the peer is gone.
+    void forget(peer &p);
+    // The core refused a send, again, for want of a connection. A network core retries for ever;
+    // after the time that a connection may take the peer counts as unreachable.
+    void not_reached(peer &p);
+    uint64_t id() const { return id_; }
+
+  private:
+    ~rdm_iface() override;
+
+    void connect(ep &from, const peer_address &to) override;
+    void check_peers() override;
+    ucs_status_t arm_bell();
+    ucs_status_t arm_queue();
+    void for_each_ep(const std::function<void(ep &)> &call) override;
+    ucs_status_t write_address(uct_iface_addr_t *address) override;
+    void open_endpoint(unsigned rx_queue_len);
+    peer &find_peer(const rdm_address &about, const char *name);
+    peer &wake(peer &p);
+    void look_after(peer &p);
+    void put_to_rest(peer &p);
+    void clear_away(peer &p);
+    void bury(peer &p);
+    void bury_resting();
+    void bury_closed();
+    void remove_dead();
+    void watch(peer &p);
+    void tell_local_peers();
+    unsigned bury_dead();
+    unsigned poll_on_node();
+    void declare_dead(peer &p, ucs_status_t cause);
+    sockaddr_storage own_sockaddr() const;
+    void on_error(op *o, ucs_status_t status) override;
+    void on_unowned(op *o, ucs_status_t status) override;
+
+    std::unique_ptr<tag_receives> tags_; // when the user first shows interest
+    fid_ptr<fid_av> av_;
+    fid_ptr<fid_ep> ep_;
+    uint64_t id_;
+    uint64_t timeout_ns_;
+    bool on_node_;
+    bool fifo_wanted_; // on-node
+    std::string name_;
+    std::unique_ptr<doorbell> bell_; // on-node
+    std::unique_ptr<shm_lock> lock_; // on-node, of our own region
+    std::map<uint64_t, std::unique_ptr<peer>> peers_;
+    std::map<uint64_t, std::unique_ptr<peer>> resting_; // see forget()
+    uint64_t buried_ = 0;
+    uint32_t numbered_ = 0;      // endpoints ever
+    unsigned polls_ = 0;         // see poll_on_node()
+    bool core_is_quiet_ = false; // what came last came through a queue
+    std::atomic<bool> someone_died_ = false;
+};
+
+} // namespace uct::ofi

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The core's sockets are known by their addresses alone. Descriptors are given out from below, so
+// that of a new connection is close to the one of the connection before.
+#include "uct/ofi/tcp/pacing.h"
+
+#include "ucs/log.h"
+#include "ucs/sockaddr.h"
+#include "uct/ofi/tcp/tcp_state.h"
+
+#include <cerrno>
+#include <cstring>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace uct::ofi {
+
+namespace {
+
+constexpr char unpaced[] = "reno";
+constexpr int most_closed = 64; // descriptors in a row that are not open: there are no more above
+
+using name_call = int (*)(int, sockaddr *, socklen_t *);
+
+bool is(name_call name_of, int fd, const sockaddr *address)
+{
+    sockaddr_storage name{};
+    socklen_t length = sizeof(name);
+    return name_of(fd, reinterpret_cast<sockaddr *>(&name), &length) == 0 &&
+           ucs::sockaddr_equal(reinterpret_cast<sockaddr *>(&name), address);
+}
+
+bool is_between(int fd, const tcp_ends &of)
+{
+    return is(getsockname, fd, of.here()) && is(getpeername, fd, of.there());
+}
+
+int find_socket(const tcp_ends &of, int near)
+{
+    for (int fd = near, closed = 0; closed < most_closed; ++fd) {
+        errno = 0;
+        if (is_between(fd, of)) {
+            return fd;
+        }
+        closed = errno == EBADF ? closed + 1 : 0;
+    }
+    for (int fd = near - 1; fd >= 0; --fd) {
+        if (is_between(fd, of)) {
+            return fd;
+        }
+    }
+    return -1;
+}
+
+} // namespace
+
+bool system_paces()
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char name[16] = {};
+    socklen_t size = sizeof(name);
+    bool paces = fd >= 0 && getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0 &&
+                 strncmp(name, "bbr", 3) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return paces;
+}
+
+void stop_local_pacing(fid_ep *endpoint, int *near)
+{
+    tcp_ends of;
+    if (!ends_of(endpoint, &of) || !ucs::sockaddr_same_host(of.here(), of.there())) {
+        return;
+    }
+    int fd = find_socket(of, *near);
+    if (fd < 0) {
+        return;
+    }
+    *near = fd;
+    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, unpaced, sizeof(unpaced) - 1) != 0) {
+        ucs_debug("congestion control %s: %s", unpaced, strerror(errno));
+    }
+}
+
+} // namespace uct::ofi
