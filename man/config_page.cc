@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Prints ucxlike_config(7) from the tables that the library reads its variables by. What is not in
 // a table is in the text below. config_page.sh holds the committed page to the output.
-#include "ucp/config.h"
+#include "ucp/core/config.h"
 #include "uct/base/config.h"
 
 #include <cctype>

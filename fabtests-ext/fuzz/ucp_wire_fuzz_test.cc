@@ -5,11 +5,11 @@
 // address sanitizer sees it: each input is a heap block of its exact size), and nothing but an
 // error or a dropped message may come of it. The seed is printed; UCXLIKE_FUZZ_SEED repeats a run
 // and UCXLIKE_FUZZ_ROUNDS makes it longer.
-#include "ucp/address.h"
-#include "ucp/am_id.h"
-#include "ucp/cm.h"
-#include "ucp/ep.h"
-#include "ucp/worker.h"
+#include "ucp/connect/address.h"
+#include "ucp/connect/cm.h"
+#include "ucp/core/worker.h"
+#include "ucp/endpoint/ep.h"
+#include "ucp/proto/am_id.h"
 #include "ucs/log.h"
 
 #include "fabtests-ext/common/ucp_entity.h"

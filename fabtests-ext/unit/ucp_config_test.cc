@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A configuration file that the caller names reaches the transports, too.
-#include "ucp/context.h"
-#include "ucp/worker.h"
+#include "ucp/core/context.h"
+#include "ucp/core/worker.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The datatype iterator: any chunking of any type gives the same bytes.
-#include "ucp/dt.h"
+#include "ucp/core/dt.h"
 
 #include <gtest/gtest.h>
 

@@ -4,10 +4,10 @@
 // Every request completes exactly once, and not before the transport is done with its buffer.
 #include "fabtests-ext/common/fake_uct.h"
 #include "fabtests-ext/common/ucp_pair.h"
-#include "ucp/address.h"
-#include "ucp/ep.h"
-#include "ucp/mem.h"
-#include "ucp/proto.h"
+#include "ucp/connect/address.h"
+#include "ucp/endpoint/ep.h"
+#include "ucp/mem/mem.h"
+#include "ucp/proto/proto.h"
 
 #include <deque>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The order in which transports and devices are preferred.
-#include "ucp/resources.h"
+#include "ucp/core/resources.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include "rx.h"
 #include "tx.h"
 
-#include "ucp/greeting.h"
+#include "ucp/connect/greeting.h"
 #include "ucs/sys.h"
 
 #include <poll.h>

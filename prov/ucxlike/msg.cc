@@ -10,7 +10,7 @@
 #include "srx.h"
 #include "tx.h"
 
-#include "ucp/greeting.h"
+#include "ucp/connect/greeting.h"
 
 #include <algorithm>
 #include <utility>

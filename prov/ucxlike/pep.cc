@@ -4,7 +4,7 @@
 #include "eq.h"
 #include "info.h"
 
-#include "ucp/greeting.h"
+#include "ucp/connect/greeting.h"
 
 #include <cerrno>
 #include <memory>

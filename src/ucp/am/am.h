@@ -3,8 +3,8 @@
 // What sending and receiving of user active messages share.
 #pragma once
 
-#include "ucp/mem.h"
-#include "ucp/wire.h"
+#include "ucp/mem/mem.h"
+#include "ucp/proto/wire.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -7,12 +7,12 @@
 // the user kept it (UCS_INPROGRESS), `taken` when it was received or released while the handler
 // still ran.
 #include "ucp/am/am.h"
-#include "ucp/ep.h"
-#include "ucp/memory_type.h"
-#include "ucp/pieces.h"
-#include "ucp/proto.h"
-#include "ucp/rndv.h"
-#include "ucp/worker.h"
+#include "ucp/core/worker.h"
+#include "ucp/endpoint/ep.h"
+#include "ucp/mem/memory_type.h"
+#include "ucp/proto/pieces.h"
+#include "ucp/proto/proto.h"
+#include "ucp/rndv/rndv.h"
 #include "ucs/check.h"
 
 #include <cstdlib>

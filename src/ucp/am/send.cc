@@ -4,14 +4,14 @@
 // fragments, else (or when the user asks) a rendezvous whose RTS carries the header. With the REPLY
 // flag the message names the receiver's endpoint of the pair.
 #include "ucp/am/am.h"
-#include "ucp/ep.h"
-#include "ucp/mem.h"
-#include "ucp/memory_type.h"
-#include "ucp/nb.h"
-#include "ucp/pieces.h"
-#include "ucp/proto.h"
-#include "ucp/rndv.h"
-#include "ucp/worker.h"
+#include "ucp/core/nb.h"
+#include "ucp/core/worker.h"
+#include "ucp/endpoint/ep.h"
+#include "ucp/mem/mem.h"
+#include "ucp/mem/memory_type.h"
+#include "ucp/proto/pieces.h"
+#include "ucp/proto/proto.h"
+#include "ucp/rndv/rndv.h"
 #include "ucs/check.h"
 #include "ucs/copy.h"
 

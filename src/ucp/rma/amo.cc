@@ -2,7 +2,7 @@
 //
 // Atomics of 4 and 8 bytes: the processor's own on memory that is mapped here, else done by the
 // target's processor on a message. Both kinds on one word are atomic to each other.
-#include "ucp/nb.h"
+#include "ucp/core/nb.h"
 #include "ucp/rma/rma.h"
 
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Get: a load, the lane's get operations, or a question that the target answers with fragments.
-#include "ucp/nb.h"
+#include "ucp/core/nb.h"
 #include "ucp/rma/native.h"
 #include "ucp/rma/sgl.h"
 

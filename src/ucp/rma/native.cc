@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ucp/rma/native.h"
 
-#include "ucp/rails.h"
+#include "ucp/endpoint/rails.h"
 
 #include <new>
 

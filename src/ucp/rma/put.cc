@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Put: a store, the lane's put operations, or a message that the target copies out.
-#include "ucp/nb.h"
+#include "ucp/core/nb.h"
 #include "ucp/rma/native.h"
 #include "ucp/rma/sgl.h"
 

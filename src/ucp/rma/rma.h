@@ -6,12 +6,12 @@
 // all of them on one word are atomic to each other.
 #pragma once
 
-#include "ucp/ep.h"
-#include "ucp/mem.h"
-#include "ucp/memory_type.h"
-#include "ucp/pieces.h"
-#include "ucp/proto.h"
-#include "ucp/worker.h"
+#include "ucp/core/worker.h"
+#include "ucp/endpoint/ep.h"
+#include "ucp/mem/mem.h"
+#include "ucp/mem/memory_type.h"
+#include "ucp/proto/pieces.h"
+#include "ucp/proto/proto.h"
 #include "ucs/check.h"
 
 namespace ucp {

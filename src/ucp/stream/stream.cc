@@ -4,13 +4,13 @@
 // messages that name the receiver's endpoint. What arrives goes into the first waiting receive, the
 // rest is kept in chunks that ucp_stream_recv_data_nb hands out and receives drain. A receive
 // completes when it has a whole number of elements (all of them with WAITALL).
-#include "ucp/ep.h"
-#include "ucp/mem.h"
-#include "ucp/memory_type.h"
-#include "ucp/nb.h"
-#include "ucp/pieces.h"
-#include "ucp/proto.h"
-#include "ucp/worker.h"
+#include "ucp/core/nb.h"
+#include "ucp/core/worker.h"
+#include "ucp/endpoint/ep.h"
+#include "ucp/mem/mem.h"
+#include "ucp/mem/memory_type.h"
+#include "ucp/proto/pieces.h"
+#include "ucp/proto/proto.h"
 #include "ucs/check.h"
 #include "ucs/list.h"
 

@@ -4,13 +4,13 @@
 // into the user's buffer from the transport's memory; one that does not is kept (recv_desc) in the
 // matcher. Fragments are collected by a `partial`, which unpacks directly once a receive was
 // matched.
-#include "ucp/ep.h"
-#include "ucp/memory_type.h"
-#include "ucp/nb.h"
-#include "ucp/pieces.h"
-#include "ucp/proto.h"
-#include "ucp/rndv.h"
-#include "ucp/worker.h"
+#include "ucp/core/nb.h"
+#include "ucp/core/worker.h"
+#include "ucp/endpoint/ep.h"
+#include "ucp/mem/memory_type.h"
+#include "ucp/proto/pieces.h"
+#include "ucp/proto/proto.h"
+#include "ucp/rndv/rndv.h"
 #include "ucs/check.h"
 
 #include <cstring>

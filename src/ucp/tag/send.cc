@@ -3,14 +3,14 @@
 // Tag sends. Small messages go out inside the call: short without any copy of ours, else packed by
 // the transport's callback (bcopy). Larger ones become requests: fragments (bcopy or zcopy), or a
 // rendezvous from rndv_thresh on. A synchronous send asks for an ACK, or is a rendezvous.
-#include "ucp/ep.h"
-#include "ucp/mem.h"
-#include "ucp/memory_type.h"
-#include "ucp/nb.h"
-#include "ucp/pieces.h"
-#include "ucp/proto.h"
-#include "ucp/rndv.h"
-#include "ucp/worker.h"
+#include "ucp/core/nb.h"
+#include "ucp/core/worker.h"
+#include "ucp/endpoint/ep.h"
+#include "ucp/mem/mem.h"
+#include "ucp/mem/memory_type.h"
+#include "ucp/proto/pieces.h"
+#include "ucp/proto/proto.h"
+#include "ucp/rndv/rndv.h"
 #include "ucs/check.h"
 
 #include <cstring>

@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The connection manager's side of endpoints: private data, callbacks, events.
+#include "ucp/connect/cm.h"
+
+#include "ucp/connect/listener.h"
+#include "ucp/connect/wireup.h"
+#include "ucp/endpoint/ep_control.h"
+#include "ucs/error.h"
+#include "ucs/sys.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace ucp {
+
+namespace {
+
+constexpr uint8_t WIRE_VERSION = 2;
+constexpr uint8_t HAS_CLIENT_ID = 1;
+constexpr uint64_t GRACE_NS = 50'000'000;
+
+struct client_head {
+    uint8_t version;
+    uint8_t err_mode;
+    uint8_t flags;
+    uint8_t zero;
+    uint16_t address_length;
+    uint16_t greeting_length;
+    uint64_t client_id;
+    uint64_t ep_id;
+};
+static_assert(sizeof(client_head) == 24);
+
+struct server_head {
+    uint8_t version;
+    uint8_t status;
+    uint16_t zero;
+    uint16_t address_length;
+    uint16_t greeting_length;
+    uint64_t ep_id;
+};
+static_assert(sizeof(server_head) == 16);
+
+template <class H>
+std::vector<uint8_t> hello(const cm &m, H head, const greeting &mine)
+{
+    size_t max = std::min<size_t>(m.max_private_data, UINT16_MAX);
+    size_t other = sizeof(head) + mine.length;
+    bool fits = other + m.address.size() <= max;
+    const std::vector<uint8_t> &address = fits ? m.address : m.net_address;
+    if (mine.length > max || other + address.size() > max) {
+        throw ucs::error(UCS_ERR_EXCEEDS_LIMIT,
+                         "the worker's address of %zu bytes and %zu more do not fit the %zu bytes "
+                         "that the connection manager carries",
+                         address.size(), other, max);
+    }
+    head.address_length = static_cast<uint16_t>(address.size());
+    head.greeting_length = static_cast<uint16_t>(mine.length);
+    std::vector<uint8_t> out(other + address.size());
+    memcpy(out.data(), &head, sizeof(head));
+    memcpy(out.data() + sizeof(head), address.data(), address.size());
+    if (mine.length > 0) {
+        memcpy(out.data() + sizeof(head) + address.size(), mine.data, mine.length);
+    }
+    return out;
+}
+
+void keep_callback(ucp_ep *ep, const greeting &mine)
+{
+    ep->control->answered = mine.answered;
+    ep->control->answered_arg = mine.arg;
+}
+
+ucs_status_t keep_answer(ucp_ep *ep, std::span<const uint8_t> data)
+{
+    ep_control &c = *ep->control;
+    return ucs::guard([&] {
+        if (c.answered) {
+            c.answer = std::make_unique<std::vector<uint8_t>>(data.begin(), data.end());
+        }
+    });
+}
+
+// Callbacks of the connection manager's thread. The connection outlives its uct endpoint, whose
+// destruction waits for a running callback.
+ssize_t pack_hello(void *arg, const uct_cm_ep_priv_data_pack_args_t *, void *dest)
+{
+    const auto &data = static_cast<cm_connection *>(arg)->private_data;
+    memcpy(dest, data.data(), data.size());
+    return static_cast<ssize_t>(data.size());
+}
+
+void client_cb(uct_ep_h, void *arg, const uct_cm_ep_client_connect_args_t *args)
+{
+    auto *connection = static_cast<cm_connection *>(arg);
+    event ev{event::kind::connected, UCS_OK, connection->id};
+    if (args->field_mask & UCT_CM_EP_CLIENT_CONNECT_ARGS_FIELD_STATUS) {
+        ev.status = args->status;
+    }
+    if ((args->field_mask & UCT_CM_EP_CLIENT_CONNECT_ARGS_FIELD_REMOTE_DATA) && args->remote_data &&
+        (args->remote_data->field_mask & UCT_CM_REMOTE_DATA_FIELD_CONN_PRIV_DATA) &&
+        (args->remote_data->field_mask & UCT_CM_REMOTE_DATA_FIELD_CONN_PRIV_DATA_LENGTH)) {
+        const auto *p = static_cast<const uint8_t *>(args->remote_data->conn_priv_data);
+        ev.data.assign(p, p + args->remote_data->conn_priv_data_length);
+    }
+    connection->worker->post_event(std::move(ev));
+}
+
+void server_cb(uct_ep_h, void *arg, const uct_cm_ep_server_conn_notify_args_t *args)
+{
+    auto *connection = static_cast<cm_connection *>(arg);
+    bool has_status = args->field_mask & UCT_CM_EP_SERVER_CONN_NOTIFY_ARGS_FIELD_STATUS;
+    connection->worker->post_event(
+        {event::kind::notified, has_status ? args->status : UCS_OK, connection->id});
+}
+
+void disconnect_cb(uct_ep_h, void *arg)
+{
+    auto *connection = static_cast<cm_connection *>(arg);
+    connection->worker->post_event({event::kind::connection_ended, UCS_OK, connection->id});
+}
+
+template <class H>
+ucs_status_t parse(const std::vector<uint8_t> &data, H *head, const uint8_t **address,
+                   std::span<const uint8_t> *greeting)
+{
+    if (data.size() < sizeof(*head)) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+    memcpy(head, data.data(), sizeof(*head));
+    *address = data.data() + sizeof(*head);
+    if (head->version != WIRE_VERSION) {
+        ucs_error("the peer speaks version %u of the connection protocol, this library %u",
+                  head->version, WIRE_VERSION);
+        return UCS_ERR_UNSUPPORTED;
+    }
+    if (size_t(head->address_length) + head->greeting_length != data.size() - sizeof(*head)) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+    *greeting = {*address + head->address_length, head->greeting_length};
+    return UCS_OK;
+}
+
+} // namespace
+
+cm::cm(ucp_worker *worker)
+    : address(pack_address(*worker, false)), net_address(pack_address(*worker, true))
+{
+    const ucp_context &context = *worker->context;
+    ucs_status_t status = UCS_ERR_UNSUPPORTED;
+    for (uct_component_h cmpt : context.cms) {
+        uct_cm_config_t *config = nullptr;
+        status = uct_cm_config_read(cmpt, context.source.prefix(), context.source.file(), &config);
+        if (status != UCS_OK) {
+            continue;
+        }
+        for (const auto &[name, value] : context.overrides) {
+            (void)uct_config_modify(config, name.c_str(), value.c_str());
+        }
+        if (!context.config.cm_reuseaddr) {
+            (void)uct_config_modify(config, "REUSEADDR", "n");
+        }
+        status = uct_cm_open(cmpt, worker->uct, config, &uct);
+        uct_config_release(config);
+        if (status == UCS_OK) {
+            break;
+        }
+    }
+    if (!uct) {
+        throw ucs::error(status, "no connection manager is available: %s",
+                         ucs_status_string(status));
+    }
+    uct_cm_attr_t attr = {};
+    attr.field_mask = UCT_CM_ATTR_FIELD_MAX_CONN_PRIV;
+    if (uct_cm_query(uct, &attr) == UCS_OK) {
+        max_private_data = attr.max_conn_priv;
+    }
+}
+
+cm::~cm()
+{
+    connections.ended.clear();
+    connections.by_id.clear();
+    uct_cm_close(uct);
+}
+
+cm &worker_cm(ucp_worker *worker)
+{
+    if (!worker->cm) {
+        worker->cm = std::make_unique<cm>(worker);
+    }
+    return *worker->cm;
+}
+
+ucs_status_t parse_client_hello(const std::vector<uint8_t> &data, client_hello *out) noexcept
+{
+    client_head head;
+    ucs_status_t status = parse(data, &head, &out->address, &out->greeting);
+    if (status == UCS_OK) {
+        out->err_mode = head.err_mode;
+        out->has_client_id = head.flags & HAS_CLIENT_ID;
+        out->client_id = head.client_id;
+        out->ep_id = head.ep_id;
+        out->address_length = head.address_length;
+    }
+    return status;
+}
+
+ucs_status_t parse_server_hello(const std::vector<uint8_t> &data, server_hello *out) noexcept
+{
+    server_head head;
+    ucs_status_t status = parse(data, &head, &out->address, &out->greeting);
+    if (status == UCS_OK) {
+        out->ep_id = head.ep_id;
+        out->address_length = head.address_length;
+    }
+    return status;
+}
+
+void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
+                    const ucs_sock_addr_t *local, bool send_client_id, const greeting &mine)
+{
+    cm &m = worker_cm(ep->worker);
+    client_head head = {WIRE_VERSION,
+                        static_cast<uint8_t>(ep->err_mode),
+                        static_cast<uint8_t>(send_client_id ? HAS_CLIENT_ID : 0),
+                        0,
+                        0,
+                        0,
+                        send_client_id ? ep->worker->client_id : 0,
+                        ep->local_id};
+    std::vector<uint8_t> data = hello(m, head, mine);
+    cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
+    ep->control->cm = connection;
+    connection->private_data = std::move(data);
+    keep_callback(ep, mine);
+
+    ucs_sock_addr_t address = {remote, remote_length};
+    uct_ep_params_t params = {};
+    params.field_mask =
+        UCT_EP_PARAM_FIELD_CM | UCT_EP_PARAM_FIELD_USER_DATA | UCT_EP_PARAM_FIELD_SOCKADDR |
+        UCT_EP_PARAM_FIELD_SOCKADDR_CB_FLAGS | UCT_EP_PARAM_FIELD_SOCKADDR_PACK_CB |
+        UCT_EP_PARAM_FIELD_SOCKADDR_CONNECT_CB_CLIENT | UCT_EP_PARAM_FIELD_SOCKADDR_DISCONNECT_CB;
+    params.cm = m.uct;
+    params.user_data = connection;
+    params.sockaddr = &address;
+    params.sockaddr_cb_flags = UCT_CB_FLAG_ASYNC;
+    params.sockaddr_pack_cb = pack_hello;
+    params.sockaddr_cb_client = client_cb;
+    params.disconnect_cb = disconnect_cb;
+    if (local) {
+        params.field_mask |= UCT_EP_PARAM_FIELD_LOCAL_SOCKADDR;
+        params.local_sockaddr = local;
+    }
+    ucs_status_t status = uct_ep_create(&params, &connection->uct);
+    if (status != UCS_OK) {
+        connection->uct = nullptr;
+        m.connections.release(std::exchange(ep->control->cm, nullptr));
+        ep->worker->post_event({event::kind::failed, status, ep->local_id});
+    }
+}
+
+void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &client,
+                   const greeting &mine)
+{
+    unpacked_address peer;
+    ucs_status_t status = unpack_address(client.address, client.address_length, &peer);
+    if (status == UCS_OK) {
+        status = choose_lanes(ep, peer);
+    }
+    if (status != UCS_OK) {
+        throw ucs::error(status, "ucp_ep_create: no transport reaches the client");
+    }
+    ep->remote_id = client.ep_id;
+    ep->control->peer_name = peer.name;
+
+    cm &m = worker_cm(ep->worker);
+    std::vector<uint8_t> data = hello(m, server_head{WIRE_VERSION, 0, 0, 0, 0, ep->local_id}, mine);
+    cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
+    connection->peer_id = client.ep_id;
+    connection->peer_uuid = peer.uuid;
+    ep->control->cm = connection;
+    keep_callback(ep, mine);
+    uct_ep_params_t params = {};
+    params.field_mask = UCT_EP_PARAM_FIELD_CM | UCT_EP_PARAM_FIELD_CONN_REQUEST |
+                        UCT_EP_PARAM_FIELD_USER_DATA | UCT_EP_PARAM_FIELD_SOCKADDR_CB_FLAGS |
+                        UCT_EP_PARAM_FIELD_PRIV_DATA | UCT_EP_PARAM_FIELD_PRIV_DATA_LENGTH |
+                        UCT_EP_PARAM_FIELD_SOCKADDR_NOTIFY_CB_SERVER |
+                        UCT_EP_PARAM_FIELD_SOCKADDR_DISCONNECT_CB;
+    params.cm = m.uct;
+    params.conn_request = request->uct;
+    params.user_data = connection;
+    params.sockaddr_cb_flags = UCT_CB_FLAG_ASYNC;
+    params.private_data = data.data();
+    params.private_data_length = data.size();
+    params.sockaddr_cb_server = server_cb;
+    params.disconnect_cb = disconnect_cb;
+    status = uct_ep_create(&params, &connection->uct);
+    request->uct = nullptr; // consumed, also by an error
+    if (status != UCS_OK) {
+        connection->uct = nullptr;
+        m.connections.release(std::exchange(ep->control->cm, nullptr));
+        throw ucs::error(status, "ucp_ep_create: the client is gone: %s",
+                         ucs_status_string(status));
+    }
+}
+
+// What no listener rejects is rejected by an endpoint that is not to be.
+static void refuse(uct_cm_h cm, uct_conn_request_h request)
+{
+    uct_ep_params_t params = {};
+    params.field_mask = UCT_EP_PARAM_FIELD_CM | UCT_EP_PARAM_FIELD_CONN_REQUEST |
+                        UCT_EP_PARAM_FIELD_SOCKADDR_CB_FLAGS | UCT_EP_PARAM_FIELD_SOCKADDR_PACK_CB |
+                        UCT_EP_PARAM_FIELD_SOCKADDR_NOTIFY_CB_SERVER;
+    params.cm = cm;
+    params.conn_request = request;
+    params.sockaddr_cb_flags = UCT_CB_FLAG_ASYNC;
+    params.sockaddr_pack_cb = [](void *, const uct_cm_ep_priv_data_pack_args_t *, void *) {
+        return static_cast<ssize_t>(UCS_ERR_REJECTED);
+    };
+    params.sockaddr_cb_server = [](uct_ep_h, void *, const uct_cm_ep_server_conn_notify_args_t *) {
+    };
+    uct_ep_h none = nullptr;
+    (void)uct_ep_create(&params, &none); // fails, as it should
+}
+
+void reject_request(ucp_worker *worker, ucp_conn_request *request) noexcept
+{
+    std::lock_guard<ucs::opt_lock> guard(request->context->lock);
+    uct_conn_request_h rejected = std::exchange(request->uct, nullptr);
+    if (rejected && request->listener) {
+        (void)uct_listener_reject(request->listener->uct, rejected);
+    } else if (rejected) {
+        (void)ucs::guard([&] { refuse(worker_cm(worker).uct, rejected); });
+    }
+}
+
+void on_conn_request(ucp_worker *worker, event &ev) noexcept
+{
+    ucp_conn_request *request = ev.request;
+    ucp_listener *listener = request->listener;
+    ev.request = nullptr;
+    client_hello client;
+    if (!listener || parse_client_hello(request->data, &client) != UCS_OK) {
+        reject_request(worker, request);
+        delete request;
+        return;
+    }
+    request->client_id = client.has_client_id ? client.client_id : 0;
+    if (listener->accept.cb) {
+        ucp_ep_params_t params = {};
+        params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
+        params.conn_request = request;
+        ucp_ep_h ep = nullptr;
+        if (ucp_ep_create(worker, &params, &ep) == UCS_OK) {
+            listener->accept.cb(ep, listener->accept.arg);
+        }
+        return;
+    }
+    request->delivered = true;
+    {
+        std::lock_guard<ucs::opt_lock> guard(request->context->lock);
+        listener->delivered.push_back(request);
+    }
+    listener->conn.cb(request, listener->conn.arg);
+}
+
+void on_connected(ucp_ep *ep, const event &ev) noexcept
+{
+    ep_control &c = *ep->control;
+    if (ep->status != UCS_OK || ep->state == ep_state::closed) {
+        return;
+    }
+    c.cm->private_data = std::vector<uint8_t>(); // it was sent
+    if (ev.status != UCS_OK) {
+        ep->set_failed(ev.status);
+        return;
+    }
+    server_hello server;
+    unpacked_address peer;
+    ucs_status_t status = parse_server_hello(ev.data, &server);
+    if (status == UCS_OK) {
+        status = ucs::guard(
+            [&] { return unpack_address(server.address, server.address_length, &peer); });
+    }
+    if (status == UCS_OK) {
+        status = ucs::guard([&] { return choose_lanes(ep, peer); });
+    }
+    if (status == UCS_OK) {
+        status = uct_cm_client_ep_conn_notify(c.cm->uct);
+    }
+    if (status != UCS_OK) {
+        ucs_diag("ep %p: the server's answer cannot be used: %s", static_cast<void *>(ep),
+                 ucs_status_string(status));
+        ep->set_failed(status);
+        return;
+    }
+    if (keep_answer(ep, server.greeting) != UCS_OK) {
+        ep->set_failed(UCS_ERR_NO_MEMORY);
+        return;
+    }
+    ep->remote_id = server.ep_id;
+    c.peer_name = peer.name;
+    c.cm_established = true;
+    c.cm->established = true;
+    c.cm->peer_id = server.ep_id;
+    c.cm->peer_uuid = peer.uuid;
+    ep_connected(ep);
+    (void)ucs::guard([&] { share_connection(ep, peer); }); // else it keeps its own
+    ep_tell_answer_when_up(ep);
+}
+
+void on_notified(ucp_ep *ep, const event &ev) noexcept
+{
+    if (ep->status != UCS_OK || ep->state == ep_state::closed) {
+        return;
+    }
+    if (ev.status != UCS_OK) {
+        ep->set_failed(ev.status);
+        return;
+    }
+    client_confirmed(ep);
+    ep_tell_answer_when_up(ep);
+}
+
+void client_confirmed(ucp_ep *ep) noexcept
+{
+    ep_control &c = *ep->control;
+    if (c.cm_established) {
+        return;
+    }
+    if (keep_answer(ep, {}) != UCS_OK) {
+        ep->set_failed(UCS_ERR_NO_MEMORY);
+        return;
+    }
+    c.cm_established = true;
+    c.cm->established = true;
+    ep_connected(ep);
+    if (std::unique_ptr<share_request> early = std::move(c.early_share)) {
+        (void)ucs::guard([&] { on_share(ep, std::move(*early)); }); // else the client keeps its own
+    }
+}
+
+bool waits_for_us(const ucp_ep *ep) noexcept
+{
+    return ep->state == ep_state::closing && ep->control->close_seen;
+}
+
+void on_disconnected(ucp_ep *ep) noexcept
+{
+    ep_control &c = *ep->control;
+    c.cm_disconnected = true;
+    if (ep->status != UCS_OK || ep->state == ep_state::closed) {
+        return;
+    }
+    if (c.closing == close_phase::disconnecting) {
+        ep_close_finish(ep, UCS_OK);
+        return;
+    }
+    if (ep->lane_count == 0) {
+        ep->set_failed(UCS_ERR_CONNECTION_RESET);
+        return;
+    }
+    if (waits_for_us(ep)) {
+        return;
+    }
+    c.grace_until_ns = ucs::monotonic_ns() + GRACE_NS;
+    c.grace_rounds = 0;
+    ep->worker->grace.push_back(ep->local_id);
+}
+
+} // namespace ucp

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Client-server connections. A worker opens a connection manager when its first client endpoint or
+// listener needs one. Its callbacks come on a thread of their own and only leave events.
+//
+//   private data of the client                         of the server
+//   +----+--------+-----+---+------+-------+           +----+------+-----+------+-------+
+//   |ver |err_mode|flags| 0 | address, own |           |ver |status|  0  | address, own |
+//   |    |        |     |   | length u16   |           |    |      |     | length u16   |
+//   +----+--------+-----+---+------+-------+           +----+------+-----+------+-------+
+//   | client id u64                        |           | endpoint id u64               |
+//   | endpoint id u64                      |           | worker address ...            |
+//   | worker address ...                   |           | greeting ... (greeting.h)     |
+//   | greeting ... (greeting.h)            |
+#pragma once
+
+#include "ucp/connect/cm_connection.h"
+#include "ucp/connect/greeting.h"
+#include "ucp/core/worker.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+struct ucp_ep;
+struct ucp_listener;
+
+// A client that asks. Lives until the user accepts or rejects it.
+struct ucp_conn_request {
+    ucp_context *context = nullptr;
+    ucp_listener *listener = nullptr; // null when it was destroyed; guarded by context->lock
+    uct_conn_request_h uct = nullptr;
+    sockaddr_storage client = {};
+    std::vector<uint8_t> data;
+    uint64_t client_id = 0;
+    bool delivered = false;
+};
+
+namespace ucp {
+
+struct cm {
+    explicit cm(ucp_worker *worker);
+    ~cm();
+    cm(const cm &) = delete;
+    cm &operator=(const cm &) = delete;
+
+    uct_cm_h uct = nullptr;
+    size_t max_private_data = 0;
+    const std::vector<uint8_t> address;     // of the worker, packed: it does not change
+    const std::vector<uint8_t> net_address; // the same for networks only
+    cm_connections connections;
+};
+
+// Opens it if needed; throws UNSUPPORTED when no transport has one.
+cm &worker_cm(ucp_worker *worker);
+
+struct client_hello {
+    uint8_t err_mode = 0;
+    bool has_client_id = false;
+    uint64_t client_id = 0;
+    uint64_t ep_id = 0;
+    const uint8_t *address = nullptr;
+    size_t address_length = 0;
+    std::span<const uint8_t> greeting;
+};
+struct server_hello {
+    uint64_t ep_id = 0;
+    const uint8_t *address = nullptr;
+    size_t address_length = 0;
+    std::span<const uint8_t> greeting;
+};
+ucs_status_t parse_client_hello(const std::vector<uint8_t> &data, client_hello *out) noexcept;
+ucs_status_t parse_server_hello(const std::vector<uint8_t> &data, server_hello *out) noexcept;
+
+// The active side. Failures, even immediate ones, come as events.
+void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
+                    const ucs_sock_addr_t *local, bool send_client_id, const greeting &mine);
+// The passive side. Throws before or after the request was consumed; what was not is to be
+// rejected.
+void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &hello,
+                   const greeting &mine);
+
+// The client hears it; the request is the caller's to delete.
+void reject_request(ucp_worker *worker, ucp_conn_request *request) noexcept;
+
+void on_conn_request(ucp_worker *worker, event &ev) noexcept;
+void on_connected(ucp_ep *ep, const event &ev) noexcept;
+void on_notified(ucp_ep *ep, const event &ev) noexcept;
+// Server: the client has confirmed, by its notice or by what else it has sent.
+void client_confirmed(ucp_ep *ep) noexcept;
+void on_disconnected(ucp_ep *ep) noexcept;
+// Both sides are closing and the peer is ahead: it stays until we have disconnected, too.
+bool waits_for_us(const ucp_ep *ep) noexcept;
+
+} // namespace ucp

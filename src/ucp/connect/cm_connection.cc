@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Sharing a connection, its end, and the notices that endpoints leave behind.
+#include "ucp/connect/cm_connection.h"
+
+#include "ucp/connect/cm.h"
+#include "ucp/endpoint/ep_control.h"
+#include "ucs/error.h"
+
+#include <uct/api/v2/uct_v2.h>
+
+#include <cstring>
+#include <utility>
+
+namespace ucp {
+
+namespace {
+
+size_t pack_notice(void *dest, void *arg)
+{
+    memcpy(dest, arg, sizeof(wireup_hdr));
+    return sizeof(wireup_hdr);
+}
+
+// While the connection that knows them is still the endpoint's own.
+ucs_status_t keep_addresses(ucp_ep *ep)
+{
+    auto addresses = std::make_unique<cm_addresses>();
+    ucs_status_t status = query_addresses(ep, addresses.get());
+    if (status == UCS_OK) {
+        ep->control->addresses = std::move(addresses);
+    }
+    return status;
+}
+
+} // namespace
+
+cm_connection::cm_connection(ucp_worker *w, cm_connections &all, uint64_t ep_id)
+    : worker(w), id(ep_id), all_(all)
+{
+    hook_.self = this;
+}
+
+cm_connection::~cm_connection()
+{
+    if (auto first = all_.to_peer.find(peer_uuid);
+        first != all_.to_peer.end() && first->second == this) {
+        all_.to_peer.erase(first);
+    }
+    if (lane_) {
+        uct_ep_pending_purge(
+            lane_, [](uct_pending_req_t *, void *) {}, nullptr);
+        (void)uct_ep_flush(lane_, UCT_FLUSH_FLAG_CANCEL, nullptr);
+        uct_ep_destroy(lane_);
+    }
+    if (uct) {
+        uct_ep_destroy(uct);
+    }
+}
+
+ucs_status_t cm_connection::open_lane(const unpacked_address &peer)
+{
+    return lane_ ? UCS_OK : connect_lane(worker, peer, &lane_);
+}
+
+ucs_status_t cm_connection::send_unsent() noexcept
+{
+    while (!unsent_.empty()) {
+        ssize_t sent = uct_ep_am_bcopy(lane_, AM_ID_WIREUP, pack_notice, &unsent_.front(), 0);
+        if (sent == UCS_ERR_NO_RESOURCE) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+        if (sent < 0) {
+            unsent_.clear(); // the peer cannot be reached; the connection's end tells both
+            break;
+        }
+        unsent_.erase(unsent_.begin());
+    }
+    return UCS_OK;
+}
+
+ucs_status_t cm_connection::on_room(uct_pending_req_t *req)
+{
+    cm_connection *self = reinterpret_cast<hook *>(req)->self;
+    ucs_status_t status = self->send_unsent();
+    self->armed_ = status != UCS_OK;
+    return status;
+}
+
+void cm_connection::send_notice(const wireup_hdr &notice) noexcept
+{
+    if (ucs::guard([&] { unsent_.push_back(notice); }) != UCS_OK) {
+        return;
+    }
+    while (!armed_ && send_unsent() == UCS_ERR_NO_RESOURCE) {
+        hook_.req = {};
+        hook_.req.func = on_room;
+        ucs_status_t status = uct_ep_pending_add(lane_, &hook_.req, 0);
+        armed_ = status == UCS_OK;
+        if (status != UCS_OK && status != UCS_ERR_BUSY) {
+            unsent_.clear();
+        }
+    }
+}
+
+cm_connection *cm_connections::open(ucp_worker *worker, uint64_t ep_id)
+{
+    auto made = std::make_unique<cm_connection>(worker, *this, ep_id);
+    return by_id.insert_or_assign(ep_id, std::move(made)).first->second.get();
+}
+
+void cm_connections::release(cm_connection *connection) noexcept
+{
+    if (--connection->users == 0) {
+        by_id.erase(connection->id);
+    }
+}
+
+void share_connection(ucp_ep *ep, const unpacked_address &peer)
+{
+    ep_control &c = *ep->control;
+    if (!c.cm || ep->status != UCS_OK) {
+        return; // closed in a callback of what was sent first
+    }
+    cm_connections &all = worker_cm(ep->worker).connections;
+    auto [first, none_yet] = all.to_peer.try_emplace(peer.uuid, c.cm);
+    cm_connection *to_share = first->second;
+    if (none_yet || to_share->disconnected || to_share->open_lane(peer) != UCS_OK) {
+        return;
+    }
+    c.joining = to_share;
+    ++to_share->users;
+    c.todo |= TODO_SHARE;
+    ep_drain(ep);
+}
+
+void on_share(ucp_ep *ep, share_request asked)
+{
+    ep_control &c = *ep->control;
+    if (!c.cm_established) { // it has to stand before it can be given up
+        c.early_share = std::make_unique<share_request>(std::move(asked));
+        return;
+    }
+    if (ep->origin != ep_origin::server || !c.cm || c.cm->id != ep->local_id || c.cm->users != 1) {
+        return; // it has none of its own; else, below, the client keeps the one it has
+    }
+    cm_connections &all = worker_cm(ep->worker).connections;
+    auto found = all.by_id.find(asked.name);
+    unpacked_address peer;
+    if (found == all.by_id.end() || found->second.get() == c.cm ||
+        unpack_address(asked.address.data(), asked.address.size(), &peer) != UCS_OK) {
+        return;
+    }
+    cm_connection &to_share = *found->second;
+    if (to_share.peer_uuid != peer.uuid || peer.uuid != c.peer_uuid || !to_share.established ||
+        to_share.disconnected || to_share.open_lane(peer) != UCS_OK) {
+        return;
+    }
+    if (keep_addresses(ep) != UCS_OK) {
+        return;
+    }
+    c.cm->given_up = true;
+    c.cm->users = 0;
+    c.cm = &to_share;
+    ++to_share.users;
+    c.todo |= TODO_SHARED;
+    ep_drain(ep);
+}
+
+void on_shared(ucp_ep *ep)
+{
+    ep_control &c = *ep->control;
+    if (!c.joining) {
+        return;
+    }
+    if (keep_addresses(ep) != UCS_OK) {
+        return;
+    }
+    cm_connections &all = worker_cm(ep->worker).connections;
+    auto own = all.by_id.find(c.cm->id);
+    all.ended.push_back(std::move(own->second));
+    all.by_id.erase(own);
+    ep->worker->schedule();
+    c.cm = std::exchange(c.joining, nullptr);
+}
+
+ucs_status_t query_addresses(const ucp_ep *ep, cm_addresses *out) noexcept
+{
+    const ep_control &c = *ep->control;
+    if (c.addresses) {
+        *out = *c.addresses;
+        return UCS_OK;
+    }
+    if (!c.cm || !c.cm->uct) {
+        return UCS_ERR_NOT_CONNECTED;
+    }
+    uct_ep_attr_t attr = {};
+    attr.field_mask = UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR | UCT_EP_ATTR_FIELD_REMOTE_SOCKADDR;
+    ucs_status_t status = uct_ep_query(c.cm->uct, &attr);
+    if (status == UCS_OK) {
+        *out = {attr.local_address, attr.remote_address};
+    }
+    return status;
+}
+
+void leave_connection(ucp_ep *ep) noexcept
+{
+    ep_control &c = *ep->control;
+    if (!c.cm) {
+        return;
+    }
+    cm_connections &all = worker_cm(ep->worker).connections;
+    if (c.joining) {
+        all.release(std::exchange(c.joining, nullptr));
+    }
+    if (c.cm->shared() && !c.cm->disconnected && !c.close_sent && ep->remote_id != 0) {
+        c.cm->send_notice(notice_of(ep, wireup_kind::close));
+    }
+    all.release(std::exchange(c.cm, nullptr));
+}
+
+void on_connection_ended(ucp_worker *worker, uint64_t id) noexcept
+{
+    cm_connections &all = worker_cm(worker).connections;
+    auto found = all.by_id.find(id);
+    if (found == all.by_id.end()) {
+        return;
+    }
+    cm_connection *ended = found->second.get();
+    ended->disconnected = true;
+    if (ended->given_up) {
+        all.by_id.erase(found);
+        return;
+    }
+    ++ended->users; // for the time of this call
+    std::vector<ucp_ep *> members;
+    worker->ep_ids.for_each([&](ucp_ep *ep) {
+        if (ep->control->joining == ended) {
+            all.release(std::exchange(ep->control->joining, nullptr));
+            ep->control->todo &= ~unsigned(TODO_SHARE);
+        }
+        if (ep->control->cm == ended) {
+            members.push_back(ep);
+        }
+    });
+    for (ucp_ep *ep : members) {
+        on_disconnected(ep);
+    }
+    all.release(ended);
+}
+
+} // namespace ucp

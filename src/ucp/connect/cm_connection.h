@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A connection of the connection manager. Each client-server endpoint is made with one of its own;
+// but what it is kept for afterwards, to learn of the end of the peer, one connection does for all
+// endpoints between the same two workers. So the second client endpoint to a worker asks to share
+// the first one's, and when the server agrees both sides give the second one's up: an endpoint that
+// idles has neither a descriptor nor a transport's buffers of its own.
+//
+//   client                                server
+//     SHARE (name of the connection) -->    looks it up, keeps its own until the client ends it
+//                                    <--  SHARED
+//     ends its own
+//
+// An endpoint that shares is not missed by its peer when it goes. If its close notice was not sent
+// on its own lane, the connection's lane sends it.
+#pragma once
+
+#include "ucp/connect/wireup.h"
+#include "ucp/core/worker.h"
+
+#include <memory>
+#include <sys/socket.h>
+#include <unordered_map>
+#include <vector>
+
+namespace ucp {
+
+struct cm_connections;
+
+class cm_connection {
+  public:
+    cm_connection(ucp_worker *worker, cm_connections &all, uint64_t ep_id);
+    ~cm_connection(); // the peer is told by its disconnect callback
+    cm_connection(const cm_connection &) = delete;
+    cm_connection &operator=(const cm_connection &) = delete;
+
+    // Before it is shared: a lane for the notices of endpoints that are gone.
+    ucs_status_t open_lane(const unpacked_address &peer);
+    bool shared() const noexcept { return lane_ != nullptr; }
+    // The peer learns that an endpoint was closed, now or once the lane has room.
+    void send_notice(const wireup_hdr &notice) noexcept;
+    // What the peer was not told it learns from the connection's end.
+    void on_lane_failed(uct_ep_h lane) noexcept
+    {
+        if (lane == lane_) {
+            unsent_.clear();
+        }
+    }
+
+    ucp_worker *const worker;
+    const uint64_t id;      // of the endpoint that it was made for
+    uint64_t peer_id = 0;   // of that endpoint's peer: what the peer calls the connection
+    uint64_t peer_uuid = 0; // of the peer's worker
+    uct_ep_h uct = nullptr;
+    unsigned users = 1; // endpoints that have it, or have asked to share it
+    bool established = false;
+    bool disconnected = false;
+    bool given_up = false;             // by its endpoint; the client will end it
+    std::vector<uint8_t> private_data; // until it is sent
+
+  private:
+    ucs_status_t send_unsent() noexcept;
+    static ucs_status_t on_room(uct_pending_req_t *req);
+
+    struct hook {
+        uct_pending_req_t req; // first: the transport gives this address back
+        cm_connection *self;
+    } hook_ = {};
+    cm_connections &all_;
+    bool armed_ = false;
+    uct_ep_h lane_ = nullptr;
+    std::vector<wireup_hdr> unsent_;
+};
+
+// Between which addresses an endpoint was connected that has given its connection up.
+struct cm_addresses {
+    sockaddr_storage local;
+    sockaddr_storage remote;
+};
+
+// What a client asks: to share the connection of this name. The address is its worker's.
+struct share_request {
+    uint64_t name;
+    std::vector<uint8_t> address;
+};
+
+// The connections of a worker.
+struct cm_connections {
+    std::unordered_map<uint64_t, std::unique_ptr<cm_connection>> by_id;
+    std::unordered_map<uint64_t, cm_connection *> to_peer; // what clients share, by worker
+    std::vector<std::unique_ptr<cm_connection>> ended;     // for the next round
+
+    cm_connection *open(ucp_worker *worker, uint64_t ep_id);
+    void release(cm_connection *connection) noexcept; // of one user
+    void on_lane_failed(uct_ep_h lane) noexcept
+    {
+        for (auto &[id, connection] : by_id) {
+            connection->on_lane_failed(lane);
+        }
+    }
+};
+
+// A client endpoint stands: share a connection, or have its own shared from now on.
+void share_connection(ucp_ep *ep, const unpacked_address &peer);
+// The messages. They come over the lane, which may be faster than the connection.
+void on_share(ucp_ep *ep, share_request asked);
+void on_shared(ucp_ep *ep);
+
+ucs_status_t query_addresses(const ucp_ep *ep, cm_addresses *out) noexcept;
+
+// The endpoint is gone: tell the peer if nothing else does.
+void leave_connection(ucp_ep *ep) noexcept;
+
+void on_connection_ended(ucp_worker *worker, uint64_t id) noexcept;
+
+} // namespace ucp

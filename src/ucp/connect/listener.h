@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A listener: an address where clients connect, and the user's handler for them.
+#pragma once
+
+#include "ucp/connect/cm.h"
+
+struct ucp_listener {
+    ucp_listener(ucp_worker *worker, const ucp_listener_params_t *params);
+    ~ucp_listener();
+    ucp_listener(const ucp_listener &) = delete;
+    ucp_listener &operator=(const ucp_listener &) = delete;
+
+    // From the connection manager's thread; false: the listener is going.
+    bool post(ucp::event &&ev) noexcept;
+
+    ucp_worker *const worker;
+    uct_listener_h uct = nullptr;
+    ucp_listener_conn_handler_t conn = {};
+    ucp_listener_accept_handler_t accept = {};
+    bool closing = false;                      // guarded by worker->event_mutex
+    std::vector<ucp_conn_request *> delivered; // unanswered; guarded by context->lock
+};

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Pairing of endpoints, the handshake messages and the peer watch. lanes.cc chooses the lanes.
+#include "ucp/connect/wireup.h"
+
+#include "ucp/connect/cm.h"
+#include "ucp/connect/cm_connection.h"
+#include "ucp/proto/proto.h"
+#include "ucs/error.h"
+#include "ucs/sys.h"
+
+#include <cerrno>
+#include <cstring>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace ucp {
+
+ucp_ep *matcher::find(uint64_t uuid, uint32_t sn) const
+{
+    auto p = peers.find(uuid);
+    if (p == peers.end()) {
+        return nullptr;
+    }
+    auto ep = p->second.by_sn.find(sn);
+    return ep == p->second.by_sn.end() ? nullptr : ep->second;
+}
+
+void matcher::add(uint64_t uuid, uint32_t sn, ucp_ep *ep)
+{
+    peers[uuid].by_sn[sn] = ep;
+    ep->control->peer_uuid = uuid;
+    ep->control->sn = sn;
+    ep->control->matched = true;
+}
+
+void matcher::remove(uint64_t uuid, uint32_t sn, ucp_ep *ep) noexcept
+{
+    if (find(uuid, sn) == ep) {
+        peers[uuid].by_sn.erase(sn);
+    }
+    ep->control->matched = false;
+}
+
+wireup_hdr notice_of(const ucp_ep *ep, wireup_kind kind) noexcept
+{
+    const ep_control &c = *ep->control;
+    return {
+        kind,         static_cast<uint8_t>(c.our_reason), 0, c.sn, ep->worker->uuid, ep->local_id,
+        ep->remote_id};
+}
+
+namespace {
+
+// Endpoints of a worker to itself pair within one count: 0 with 1, 2 with 3.
+uint32_t partner_sn(const ucp_worker *worker, uint64_t uuid, uint32_t sn)
+{
+    return uuid == worker->uuid ? sn ^ 1 : sn;
+}
+
+struct outgoing {
+    wireup_hdr hdr;
+    std::vector<uint8_t> tail;
+};
+
+size_t pack_outgoing(void *dest, void *arg)
+{
+    auto *msg = static_cast<outgoing *>(arg);
+    memcpy(dest, &msg->hdr, sizeof(msg->hdr));
+    if (!msg->tail.empty()) {
+        memcpy(static_cast<char *>(dest) + sizeof(msg->hdr), msg->tail.data(), msg->tail.size());
+    }
+    return sizeof(msg->hdr) + msg->tail.size();
+}
+
+// SHARE: the peer's name of the connection, and as in a REQUEST our address.
+std::vector<uint8_t> tail_of(const ucp_ep *ep, wireup_kind kind)
+{
+    std::vector<uint8_t> tail;
+    if (kind == wireup_kind::share && ep->control->joining) {
+        const auto *name = reinterpret_cast<const uint8_t *>(&ep->control->joining->peer_id);
+        tail.assign(name, name + sizeof(uint64_t));
+    }
+    if (kind == wireup_kind::request || kind == wireup_kind::share) {
+        std::vector<uint8_t> address = pack_address(*ep->worker, false);
+        if (sizeof(wireup_hdr) + tail.size() + address.size() > ep->limits.max_bcopy) {
+            address = pack_address(*ep->worker, true);
+        }
+        tail.insert(tail.end(), address.begin(), address.end());
+    }
+    return tail;
+}
+
+ucs_status_t send_one(ucp_ep *ep, wireup_kind kind)
+{
+    if (!ep->am_ep) {
+        return UCS_ERR_NOT_CONNECTED;
+    }
+    outgoing msg = {notice_of(ep, kind), tail_of(ep, kind)};
+    msg.hdr.tail_length = static_cast<uint16_t>(msg.tail.size());
+    ssize_t sent = uct_ep_am_bcopy(ep->am_ep, AM_ID_WIREUP, pack_outgoing, &msg, 0);
+    return sent < 0 ? static_cast<ucs_status_t>(sent) : UCS_OK;
+}
+
+void adopt_address(ucp_ep *ep, const void *address)
+{
+    const auto *bytes = static_cast<const uint8_t *>(address);
+    ep->control->peer_address.assign(bytes, bytes + address_length(address));
+}
+
+ucp_ep *new_matched_ep(ucp_worker *worker, ep_origin origin, const unpacked_address &peer,
+                       const void *address, uint32_t sn)
+{
+    ucp_ep *ep = ep_new(worker, origin);
+    ucs_status_t status = choose_lanes(ep, peer);
+    if (status != UCS_OK) {
+        ep_destroy(ep);
+        throw ucs::error(status, "worker %s has no transport that reaches %s", worker->name.c_str(),
+                         peer.name.empty() ? "the peer" : peer.name.c_str());
+    }
+    adopt_address(ep, address);
+    ep->control->peer_name = peer.name;
+    worker->matcher->add(peer.uuid, sn, ep);
+    return ep;
+}
+
+} // namespace
+
+ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopback)
+{
+    unpacked_address peer;
+    ucs_status_t status = unpack_address(address, SIZE_MAX, &peer);
+    if (status != UCS_OK) {
+        throw ucs::error(status, "ucp_ep_create: params->address is not an intact worker address");
+    }
+    bool self = peer.uuid == worker->uuid;
+    if (self && !no_loopback) {
+        ucp_ep *ep = ep_new(worker, ep_origin::address);
+        status = choose_lanes(ep, peer);
+        if (status != UCS_OK) {
+            ep_destroy(ep);
+            throw ucs::error(status, "ucp_ep_create: no transport reaches the own worker");
+        }
+        ep->control->peer_name = peer.name;
+        ep->remote_id = ep->local_id;
+        ep_connected(ep);
+        return ep;
+    }
+    uint32_t sn = worker->matcher->peers[peer.uuid].next_sn++;
+    ucp_ep *ep = worker->matcher->find(peer.uuid, sn);
+    if (ep && ep->origin == ep_origin::reply && !ep->control->close_seen) {
+        ep->origin = ep_origin::address;
+        ep->control->peer_name = peer.name;
+        ep_proto_owned(ep);
+        return ep;
+    }
+    ep = new_matched_ep(worker, ep_origin::address, peer, address, sn);
+    start_wireup(ep);
+    return ep;
+}
+
+void start_wireup(ucp_ep *ep) noexcept
+{
+    ep->control->todo |= TODO_REQUEST;
+    ep_drain(ep);
+}
+
+ucs_status_t send_todo(ucp_ep *ep) noexcept
+{
+    static constexpr struct {
+        unsigned bit;
+        wireup_kind kind;
+    } order[] = {{TODO_REQUEST, wireup_kind::request}, {TODO_REPLY, wireup_kind::reply},
+                 {TODO_SHARE, wireup_kind::share},     {TODO_SHARED, wireup_kind::shared},
+                 {TODO_PING, wireup_kind::ping},       {TODO_CLOSE, wireup_kind::close}};
+    ep_control &c = *ep->control;
+    ucs_status_t status = UCS_OK;
+    for (const auto &o : order) {
+        if (!(c.todo & o.bit)) {
+            continue;
+        }
+        status = ucs::guard([&] { return send_one(ep, o.kind); });
+        if (status != UCS_OK) {
+            return status;
+        }
+        c.todo &= ~o.bit;
+        c.wired = true;
+        c.close_sent = c.close_sent || o.bit == TODO_CLOSE;
+    }
+    return UCS_OK;
+}
+
+void send_ping(ucp_ep *ep) noexcept
+{
+    if (ep->can_send()) {
+        // No room: what fills the lane tells as much.
+        (void)ucs::guard([&] { return send_one(ep, wireup_kind::ping); });
+    }
+}
+
+peer_watch::~peer_watch()
+{
+    watch.reset();
+    if (pidfd >= 0) {
+        ::close(pidfd);
+    }
+}
+
+void watch_peer(ucp_ep *ep, const unpacked_address &peer)
+{
+    const ucs::host_identity &here = ucs::this_host();
+    if (!peer.has_host || peer.boot != here.boot || peer.pid_ns != here.pid_ns ||
+        peer.pid == static_cast<uint32_t>(getpid())) {
+        return;
+    }
+    auto w = std::make_unique<peer_watch>();
+    w->worker = ep->worker;
+    w->ep_id = ep->local_id;
+    w->pidfd = static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0));
+    if (w->pidfd < 0) {
+        if (errno == ESRCH) {
+            ep->worker->post_event({event::kind::disconnected, UCS_OK, ep->local_id});
+        }
+        return;
+    }
+    w->watch = ucs::async_watch::fd(
+        w->pidfd, EPOLLIN | EPOLLONESHOT,
+        [](void *arg, uint32_t) {
+            auto *self = static_cast<peer_watch *>(arg);
+            self->worker->post_event({event::kind::disconnected, UCS_OK, self->ep_id});
+        },
+        w.get());
+    ep->control->watch = std::move(w);
+}
+
+namespace {
+
+void on_request(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *address)
+{
+    unpacked_address peer;
+    if (unpack_address(address, hdr.tail_length, &peer) != UCS_OK || peer.uuid != hdr.src_uuid) {
+        ++worker->stale_messages;
+        ucs_debug("worker %s drops a damaged connection request", worker->name.c_str());
+        return;
+    }
+    uint32_t sn = partner_sn(worker, hdr.src_uuid, hdr.sn);
+    ucp_ep *ep = worker->matcher->find(hdr.src_uuid, sn);
+    if (ep && ep->status != UCS_OK) {
+        return; // the peer learns it from its lanes
+    }
+    if (!ep) {
+        ep = new_matched_ep(worker, ep_origin::reply, peer, address, sn);
+    }
+    ep->remote_id = hdr.src_ep;
+    ep->control->close_seen = false;
+    ep->control->todo = (ep->control->todo | TODO_REPLY) & ~unsigned(TODO_REQUEST);
+    ep_connected(ep);
+}
+
+void on_close(ucp_ep *ep, close_reason reason)
+{
+    ep_control &c = *ep->control;
+    c.close_seen = true;
+    if (ep->state == ep_state::closing) {
+        if (ep->rma_acked < ep->rma_posted) {
+            ep->rma_acked = ep->rma_posted - 1;
+            ep->rma_done(); // the rest of our flush need not wait for it
+        }
+        if (c.closing == close_phase::disconnecting) {
+            ep_close_finish(ep, UCS_OK);
+        }
+        return;
+    }
+    bool by_cm = ep->origin == ep_origin::client || ep->origin == ep_origin::server;
+    // The lane may be faster than the connection, or than what it is waited for with.
+    if (ep->origin == ep_origin::server) {
+        client_confirmed(ep);
+    }
+    if (by_cm) {
+        ep_tell_answer(ep);
+        if (ep->status != UCS_OK || ep->state != ep_state::connected) {
+            return; // closed in that callback, or of no use to it
+        }
+    }
+    bool lost = reason == close_reason::worker_gone ||
+                (reason == close_reason::forced && ep->err_mode != UCP_ERR_HANDLING_MODE_NONE);
+    if (by_cm || (lost && c.user_owned)) {
+        ep->set_failed(UCS_ERR_CONNECTION_RESET);
+        return;
+    }
+    if (!c.user_owned) {
+        ep->status = UCS_ERR_CONNECTION_RESET;
+        ep->state = ep_state::closed;
+        ep->sendable = false;
+        ep_defer(ep, WORK_ABORT | WORK_DESTROY);
+        return;
+    }
+    // The peer's worker lives on; what we send next finds a new endpoint there.
+    ep->remote_id = 0;
+    ep->sendable = false;
+    ep->state = ep_state::connecting;
+    ep_defer(ep, WORK_ABORT);
+}
+
+ucp_ep *addressee(ucp_worker *worker, const wireup_hdr &hdr)
+{
+    ucp_ep *ep = hdr.dst_ep ? worker->find_ep(hdr.dst_ep) : nullptr;
+    if (!ep && hdr.dst_ep == 0) {
+        ep = worker->matcher->find(hdr.src_uuid, partner_sn(worker, hdr.src_uuid, hdr.sn));
+    }
+    if (!ep || ep->status != UCS_OK) {
+        ++worker->stale_messages;
+        return nullptr;
+    }
+    return ep;
+}
+
+void dispatch(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *tail)
+{
+    if (hdr.kind == wireup_kind::request) {
+        on_request(worker, hdr, tail);
+        return;
+    }
+    if (hdr.kind == wireup_kind::ping) {
+        return;
+    }
+    ucp_ep *ep = addressee(worker, hdr);
+    if (!ep) {
+        return;
+    }
+    bool from_peer = ep->remote_id == hdr.src_ep;
+    if (hdr.kind == wireup_kind::reply) {
+        ep->remote_id = hdr.src_ep;
+        ep_connected(ep);
+    } else if (hdr.kind == wireup_kind::close && (from_peer || ep->remote_id == 0)) {
+        on_close(ep, static_cast<close_reason>(hdr.reason));
+    } else if (hdr.kind == wireup_kind::share && from_peer && hdr.tail_length > sizeof(uint64_t)) {
+        share_request asked = {0, {tail + sizeof(asked.name), tail + hdr.tail_length}};
+        memcpy(&asked.name, tail, sizeof(asked.name));
+        on_share(ep, std::move(asked));
+    } else if (hdr.kind == wireup_kind::shared && from_peer) {
+        on_shared(ep);
+    }
+}
+
+} // namespace
+
+ucs_status_t wireup_handler(void *arg, void *data, size_t length, unsigned)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    wireup_hdr hdr;
+    if (length < sizeof(hdr)) {
+        ++worker->stale_messages;
+        return UCS_OK;
+    }
+    memcpy(&hdr, data, sizeof(hdr));
+    if (hdr.tail_length != length - sizeof(hdr)) {
+        ++worker->stale_messages;
+        return UCS_OK;
+    }
+    ucs::guard([&] { dispatch(worker, hdr, static_cast<uint8_t *>(data) + sizeof(hdr)); });
+    return UCS_OK;
+}
+
+} // namespace ucp

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Choice of lanes, and the handshake of endpoints made from worker addresses: a REQUEST carries our
+// address and endpoint id, the REPLY the peer's id. The n-th endpoint of one worker to another
+// pairs with the other's n-th; a peer that has none (yet) makes one of its own for answering, and
+// hands it to its user when that asks for an endpoint to us.
+//
+//    0      1        2               4        8          16        24        32
+//   +------+--------+---------------+--------+----------+---------+---------+------------+
+//   | kind | reason | tail length   | number | our uuid | our ep  | your ep | address... |
+//   +------+--------+---------------+--------+----------+---------+---------+------------+
+#pragma once
+
+#include "ucp/connect/address.h"
+#include "ucp/endpoint/ep_control.h"
+
+#include <unordered_map>
+
+namespace ucp {
+
+// ping: nothing but bytes that the peer's host acknowledges.
+enum class wireup_kind : uint8_t {
+    request = 1,
+    reply = 2,
+    close = 3,
+    ping = 4,
+    share = 5,
+    shared = 6
+};
+
+struct wireup_hdr {
+    wireup_kind kind;
+    uint8_t reason; // close_reason
+    uint16_t tail_length;
+    uint32_t sn;
+    uint64_t src_uuid;
+    uint64_t src_ep;
+    uint64_t dst_ep; // 0: not known
+};
+static_assert(sizeof(wireup_hdr) == 32);
+
+// Endpoints by peer and number.
+struct matcher {
+    struct peer {
+        uint32_t next_sn = 0;
+        std::unordered_map<uint32_t, ucp_ep *> by_sn;
+    };
+    std::unordered_map<uint64_t, peer> peers;
+
+    ucp_ep *find(uint64_t uuid, uint32_t sn) const;
+    void add(uint64_t uuid, uint32_t sn, ucp_ep *ep);
+    void remove(uint64_t uuid, uint32_t sn, ucp_ep *ep) noexcept;
+};
+
+// The head of a message to the endpoint's peer.
+wireup_hdr notice_of(const ucp_ep *ep, wireup_kind kind) noexcept;
+
+// The lane that would carry active messages to the peer, for no endpoint.
+ucs_status_t connect_lane(ucp_worker *worker, const unpacked_address &peer, uct_ep_h *lane);
+
+// Creates the lanes to the peer. UCS_ERR_UNREACHABLE: no transport of ours reaches it.
+ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer);
+
+// The endpoint for a peer's address: a new one, or the one that answers the peer already.
+ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopback);
+
+// Have the handshake sent (again).
+void start_wireup(ucp_ep *ep) noexcept;
+// Sends what ep->control->todo says. UCS_ERR_NO_RESOURCE: the am lane is full.
+ucs_status_t send_todo(ucp_ep *ep) noexcept;
+
+// A message that the peer's library drops, if the am lane has room and nothing waits for it.
+void send_ping(ucp_ep *ep) noexcept;
+
+// Watch the peer's process: the end of it is the end of the endpoint.
+void watch_peer(ucp_ep *ep, const unpacked_address &peer);
+
+ucs_status_t wireup_handler(void *worker, void *data, size_t length, unsigned flags);
+
+} // namespace ucp

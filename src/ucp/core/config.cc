@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The table of UCP's variables and the ucp_config_* calls.
+#include "ucp/core/config.h"
+
+#include "ucs/check.h"
+#include "ucs/error.h"
+
+#include <algorithm>
+#include <iterator>
+#include <strings.h>
+
+namespace ucp {
+
+namespace {
+
+using namespace ucs::config;
+
+constexpr const char *scheme_names[] = {"auto", "get_zcopy", "put_zcopy", "am"};
+
+bool parse_scheme(const char *text, void *member)
+{
+    for (size_t i = 0; i < std::size(scheme_names); ++i) {
+        if (!strcasecmp(text, scheme_names[i])) {
+            *static_cast<rndv_scheme *>(member) = static_cast<rndv_scheme>(i);
+            return true;
+        }
+    }
+    return false;
+}
+
+std::string format_scheme(const void *member)
+{
+    return scheme_names[static_cast<size_t>(*static_cast<const rndv_scheme *>(member))];
+}
+
+constexpr type scheme_ = {"<auto|get_zcopy|put_zcopy|am>", parse_scheme, format_scheme};
+
+constexpr field fields[] = {
+    {"TLS", "all",
+     "Transports to use, in any order: all, self, shm, tcp, verbs, or names that ucxlike_info "
+     "prints. "
+     "sm, posix and sysv mean shm; ib, rc, ud and dc mean verbs. A leading ^ on the first name "
+     "takes the listed ones away from all.",
+     offsetof(config, tls), &string_list_},
+    {"NET_DEVICES", "all", "Network devices to use, by the names that ucxlike_info prints.",
+     offsetof(config, net_devices), &string_list_},
+    {"RNDV_THRESH", "auto",
+     "Message size from which the rendezvous protocol is used. auto: 98304 over tcp, 40960 over "
+     "verbs, 4064 over shm, there 49152 for memory that ucp_mem_map() did not allocate.",
+     offsetof(config, rndv_thresh), &size_},
+    {"ZCOPY_THRESH", "auto",
+     "Message size from which eager messages are sent without a copy. auto: 16384, over shm inf.",
+     offsetof(config, zcopy_thresh), &size_},
+    {"BCOPY_THRESH", "auto", "Accepted for compatibility; has no effect.",
+     offsetof(config, bcopy_thresh), &size_},
+    {"RNDV_SCHEME", "auto",
+     "How rendezvous moves the data: auto and get_zcopy: the receiver reads it where the transport "
+     "can; put_zcopy and am: the sender sends it in active messages.",
+     offsetof(config, scheme), &scheme_},
+    {"MAX_RNDV_RAILS", "2", "Network devices that one large message may be spread over, 4 at most.",
+     offsetof(config, max_rndv_rails), &uint_},
+    {"MAX_EAGER_RAILS", "1", "Accepted for compatibility; has no effect.",
+     offsetof(config, max_eager_lanes), &uint_},
+    {"MAX_RMA_RAILS", "1",
+     "Network devices that one large put or get may be spread over, 4 at most.",
+     offsetof(config, max_rma_rails), &uint_},
+    {"LISTENER_BACKLOG", "1024", "Connection requests that may wait at a listener.",
+     offsetof(config, listener_backlog), &uint_},
+    {"CM_REUSEADDR", "y", "Listen on a port whose last user has just gone.",
+     offsetof(config, cm_reuseaddr), &bool_},
+    {"KEEPALIVE_INTERVAL", "20s",
+     "How often peers of endpoints with error handling are checked; inf or 0: never. Over tcp a "
+     "host or link that is gone is found some seconds after a check.",
+     offsetof(config, keepalive_interval), &time_},
+    {"KEEPALIVE_NUM_EPS", "128", "Endpoints of a worker that are checked at a time, in turn.",
+     offsetof(config, keepalive_num_eps), &uint_},
+    {"PROTO_INFO", "n", "Print the protocols of every endpoint when its lanes are chosen.",
+     offsetof(config, proto_info), &bool_},
+    {"UNIFIED_MODE", "n", "Accepted for compatibility; has no effect.",
+     offsetof(config, unified_mode), &bool_},
+    {"ADDRESS_VERSION", "v1", "Accepted for compatibility; has no effect.",
+     offsetof(config, address_version), &string_},
+};
+
+} // namespace
+
+const table config_table = {"UCP context", "", fields};
+
+} // namespace ucp
+
+ucp_config::ucp_config(const char *env_prefix, const char *filename) : source(env_prefix, filename)
+{
+    ucs::config::fill(ucp::config_table, &values, source.prefix(), source.file());
+}
+
+extern "C" {
+
+ucs_status_t ucp_config_read(const char *env_prefix, const char *filename, ucp_config_t **config_p)
+{
+    UCS_CHECK_ARG(config_p != nullptr, "ucp_config_read: config_p must not be NULL");
+    return ucs::guard([&] { *config_p = new ucp_config(env_prefix, filename); });
+}
+
+void ucp_config_release(ucp_config_t *config)
+{
+    delete config;
+}
+
+ucs_status_t ucp_config_modify(ucp_config_t *config, const char *name, const char *value)
+{
+    UCS_CHECK_ARG(config != nullptr, "ucp_config_modify: config must not be NULL");
+    UCS_CHECK_ARG(name != nullptr, "ucp_config_modify: name must not be NULL");
+    UCS_CHECK_ARG(value != nullptr, "ucp_config_modify: value must not be NULL");
+    return ucs::guard([&]() -> ucs_status_t {
+        ucs_status_t status = ucs::config::set(ucp::config_table, &config->values, name, value);
+        if (status == UCS_ERR_NO_ELEM) {
+            // A name of a transport, or one that we do not have: the transports decide.
+            config->overrides.emplace_back(name, value);
+            return UCS_OK;
+        }
+        if (status != UCS_OK) {
+            ucs_error("ucp_config_modify: value '%s' of %s is not valid", value, name);
+        }
+        return status;
+    });
+}
+
+void ucp_config_print(const ucp_config_t *config, FILE *stream, const char *title,
+                      ucs_config_print_flags_t print_flags)
+{
+    if (!config || !stream) {
+        ucs_error("ucp_config_print: config and stream must not be NULL");
+        return;
+    }
+    ucs::guard([&] {
+        if ((print_flags & UCS_CONFIG_PRINT_HEADER) && title) {
+            fprintf(stream, "#\n# %s\n#\n\n", title);
+        }
+        if (print_flags & (UCS_CONFIG_PRINT_CONFIG | UCS_CONFIG_PRINT_DOC)) {
+            unsigned flags =
+                print_flags & UCS_CONFIG_PRINT_DOC ? unsigned(ucs::config::print_doc) : 0u;
+            const char *prefix = config->source.prefix();
+            ucs::config::print(ucp::config_table, &config->values, prefix, flags, stream);
+        }
+    });
+}
+
+} // extern "C"

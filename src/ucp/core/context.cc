@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Building a context: which transports and devices the configuration allows, and their memory
+// domains.
+#include "ucp/core/context.h"
+
+#include "ucp/core/resources.h"
+#include "ucs/error.h"
+#include "ucs/sys.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unistd.h>
+
+namespace ucp {
+
+namespace {
+
+// Fills md.cmpt_attr and returns the names of the component's memory domains.
+std::vector<std::string> query_component(uct_component_h cmpt, uct_component_attr_t *attr)
+{
+    memset(attr, 0, sizeof(*attr));
+    attr->field_mask = UCT_COMPONENT_ATTR_FIELD_NAME | UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT |
+                       UCT_COMPONENT_ATTR_FIELD_FLAGS;
+    if (uct_component_query(cmpt, attr) != UCS_OK) {
+        return {};
+    }
+    std::vector<uct_md_resource_desc_t> descs(attr->md_resource_count);
+    uct_component_attr_t list = {};
+    list.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
+    list.md_resources = descs.data();
+    if (descs.empty() || uct_component_query(cmpt, &list) != UCS_OK) {
+        return {};
+    }
+    std::vector<std::string> names;
+    for (const auto &desc : descs) {
+        names.emplace_back(desc.md_name, strnlen(desc.md_name, sizeof(desc.md_name)));
+    }
+    return names;
+}
+
+void apply_overrides(const ucp_config &config, void *uct_config)
+{
+    for (const auto &[name, value] : config.overrides) {
+        (void)uct_config_modify(uct_config, name.c_str(), value.c_str());
+    }
+}
+
+class builder {
+  public:
+    builder(ucp_context &context, const ucp_config &config)
+        : context_(context), config_(config), select_(config.values)
+    {
+    }
+
+    void run()
+    {
+        for (unsigned i = 0; i < context_.component_count; ++i) {
+            add_component(context_.components[i]);
+        }
+        select_.warn_unmatched();
+        sort();
+    }
+
+  private:
+    void add_component(uct_component_h cmpt)
+    {
+        md m;
+        m.cmpt = cmpt;
+        std::vector<std::string> names = query_component(cmpt, &m.cmpt_attr);
+        if (!select_.component_listed(m.cmpt_attr.name)) {
+            return;
+        }
+        if (m.cmpt_attr.flags & UCT_COMPONENT_FLAG_CM) {
+            bool first = strcmp(m.cmpt_attr.name, "tcp") == 0;
+            context_.cms.insert(first ? context_.cms.begin() : context_.cms.end(), cmpt);
+        }
+        for (const std::string &name : names) {
+            if (context_.mds.size() < MAX_MDS) {
+                m.name = name;
+                add_md(m);
+            }
+        }
+    }
+
+    void add_md(md m)
+    {
+        uct_md_config_t *md_config = nullptr;
+        const ucp::config_source &source = config_.source;
+        if (uct_md_config_read(m.cmpt, source.prefix(), source.file(), &md_config) != UCS_OK) {
+            return;
+        }
+        apply_overrides(config_, md_config);
+        ucs_status_t status = uct_md_open(m.cmpt, m.name.c_str(), md_config, &m.md);
+        uct_config_release(md_config);
+        if (status != UCS_OK) {
+            ucs_debug("memory domain %s does not open: %s", m.name.c_str(),
+                      ucs_status_string(status));
+            return;
+        }
+        size_t before = context_.resources.size();
+        add_resources(m);
+        if (context_.resources.size() == before || uct_md_query(m.md, &m.attr) != UCS_OK) {
+            context_.resources.resize(before);
+            uct_md_close(m.md);
+            return;
+        }
+        context_.mds.push_back(m);
+    }
+
+    void add_resources(const md &m)
+    {
+        uct_tl_resource_desc_t *descs = nullptr;
+        unsigned count = 0;
+        if (uct_md_query_tl_resources(m.md, &descs, &count) != UCS_OK) {
+            return;
+        }
+        for (unsigned i = 0; i < count && context_.resources.size() < MAX_RESOURCES; ++i) {
+            tl_resource rsc;
+            rsc.desc = descs[i];
+            rsc.md_index = static_cast<uint8_t>(context_.mds.size());
+            rsc.cls = classify(descs[i]);
+            rsc.extra_rail = reaches_beyond(rsc.desc.dev_name);
+            if (select_.allows(rsc)) {
+                context_.resources.push_back(rsc);
+            }
+        }
+        uct_release_tl_resource_list(descs);
+    }
+
+    void sort()
+    {
+        std::string route = default_route_device();
+        std::stable_sort(context_.resources.begin(), context_.resources.end(),
+                         [&](const tl_resource &a, const tl_resource &b) {
+                             return better(rank_of(a, route), rank_of(b, route));
+                         });
+    }
+
+    ucp_context &context_;
+    const ucp_config &config_;
+    selection select_;
+};
+
+template <class T>
+T value_or(const ucp_params_t *params, uint64_t bit, T ucp_params_t::*member, T otherwise)
+{
+    return params->field_mask & bit ? params->*member : otherwise;
+}
+
+std::string default_context_name()
+{
+    static std::atomic<unsigned> next{0};
+    return "ucp_context_" + std::to_string(next++);
+}
+
+} // namespace
+
+} // namespace ucp
+
+ucp_context::ucp_context(const ucp_params_t *params, const ucp_config_t *from)
+    : config(from->values), source(from->source),
+      features(
+          ucp::value_or(params, UCP_PARAM_FIELD_FEATURES, &ucp_params_t::features, uint64_t(0))),
+      request_size(ucp::value_or(params, UCP_PARAM_FIELD_REQUEST_SIZE, &ucp_params_t::request_size,
+                                 size_t(0))),
+      tag_sender_mask(ucp::value_or(params, UCP_PARAM_FIELD_TAG_SENDER_MASK,
+                                    &ucp_params_t::tag_sender_mask, uint64_t(0))),
+      mt_workers_shared(ucp::value_or(params, UCP_PARAM_FIELD_MT_WORKERS_SHARED,
+                                      &ucp_params_t::mt_workers_shared, 0) != 0),
+      est_num_eps(ucp::value_or(params, UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
+                                &ucp_params_t::estimated_num_eps, size_t(1))),
+      est_num_ppn(ucp::value_or(params, UCP_PARAM_FIELD_ESTIMATED_NUM_PPN,
+                                &ucp_params_t::estimated_num_ppn, size_t(1))),
+      lock(true)
+{
+    if (params->field_mask & UCP_PARAM_FIELD_REQUEST_INIT) {
+        request_init = params->request_init;
+    }
+    if (params->field_mask & UCP_PARAM_FIELD_REQUEST_CLEANUP) {
+        request_cleanup = params->request_cleanup;
+    }
+    name = params->field_mask & UCP_PARAM_FIELD_NAME && params->name
+               ? std::string(params->name, strnlen(params->name, UCP_ENTITY_NAME_MAX - 1))
+               : ucp::default_context_name();
+    overrides = from->overrides;
+
+    ucs_status_t status = uct_query_components(&components, &component_count);
+    if (status != UCS_OK) {
+        throw ucs::error(status, "ucp_init: transports cannot be listed: %s",
+                         ucs_status_string(status));
+    }
+    ucp::builder(*this, *from).run();
+    md_count = static_cast<unsigned>(mds.size());
+    if (resources.empty()) {
+        release();
+        throw ucs::error(UCS_ERR_NO_DEVICE,
+                         "ucp_init: no usable transport or device (UCX_TLS, UCX_NET_DEVICES)");
+    }
+}
+
+ucp_context::~ucp_context()
+{
+    if (worker_count != 0) {
+        ucs_warn("ucp_cleanup: %u workers of context %s still exist", worker_count.load(),
+                 name.c_str());
+    }
+    release();
+}
+
+void ucp_context::release() noexcept
+{
+    for (ucp::md &m : mds) {
+        uct_md_close(m.md);
+    }
+    mds.clear();
+    uct_release_component_list(components);
+    components = nullptr;
+}
+
+bool ucp_context::default_open(const ucp::tl_resource &rsc) const noexcept
+{
+    if (rsc.cls != ucp::tl_class::net || !ucp::is_all(config.net_devices)) {
+        return true;
+    }
+    // Of plain network interfaces the best one, which sort() put first, and what reaches beyond
+    // this host as it does.
+    for (const ucp::tl_resource &other : resources) {
+        if (other.cls == ucp::tl_class::net && strcmp(other.desc.tl_name, rsc.desc.tl_name) == 0) {
+            return &other == &rsc || rsc.extra_rail;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A context: the configuration of one ucp_init() and the transport resources it allows. It opens
+// the memory domains; the interfaces belong to the workers. Everything here is constant after
+// construction, so workers of several threads read it without a lock.
+#pragma once
+
+#include "ucp/core/config.h"
+#include "ucp/mem/mem_table.h"
+#include "ucs/lock.h"
+
+#include <ucp/api/ucp.h>
+#include <uct/api/uct.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+namespace ucp {
+
+constexpr unsigned MAX_MDS = 16;       // bits of an rkey's md map
+constexpr unsigned MAX_RESOURCES = 32; // transport resources that a context uses
+
+struct md {
+    uct_component_h cmpt = nullptr;
+    uct_component_attr_t cmpt_attr = {};
+    uct_md_h md = nullptr;
+    uct_md_attr_t attr = {};
+    std::string name; // of the md resource
+};
+
+// What a resource is to the choice of lanes: a higher class is tried first.
+enum class tl_class : uint8_t { other, net, rdma, shm, self };
+
+struct tl_resource {
+    uct_tl_resource_desc_t desc = {};
+    uint8_t md_index = 0;
+    tl_class cls = tl_class::other;
+    bool extra_rail = false; // a network interface that is opened beside the best one
+};
+
+} // namespace ucp
+
+struct ucp_context {
+    ucp_context(const ucp_params_t *params, const ucp_config_t *config);
+    ~ucp_context();
+    ucp_context(const ucp_context &) = delete;
+    ucp_context &operator=(const ucp_context &) = delete;
+
+    bool has_feature(uint64_t bits) const noexcept { return (features & bits) != 0; }
+
+    // Whether workers open this resource unasked.
+    bool default_open(const ucp::tl_resource &rsc) const noexcept;
+
+    ucp::config config;
+    std::vector<std::pair<std::string, std::string>> overrides; // for the transports
+    ucp::config_source source;
+    std::string name;
+    uint64_t features = 0;
+    size_t request_size = 0; // the user's part
+    void (*request_init)(void *request) = nullptr;
+    void (*request_cleanup)(void *request) = nullptr;
+    ucp_tag_t tag_sender_mask = 0;
+    bool mt_workers_shared = false;
+    size_t est_num_eps = 1;
+    size_t est_num_ppn = 1;
+
+    uct_component_h *components = nullptr;
+    unsigned component_count = 0;
+    std::vector<ucp::md> mds; // index = md index in rkeys and worker addresses
+    unsigned md_count = 0;
+    std::vector<ucp::tl_resource> resources; // best first; index travels in worker addresses
+    std::vector<uct_component_h> cms;        // components with a connection manager, best first
+
+    ucs::opt_lock lock; // of the listeners' connection requests
+    std::atomic<unsigned> worker_count{0};
+    ucp::mem_table memory;
+
+  private:
+    void release() noexcept;
+};

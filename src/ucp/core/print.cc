@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Printing contexts, workers and endpoints.
+#include "ucp/core/print.h"
+
+#include "ucp/connect/address.h"
+#include "ucp/endpoint/ep_control.h"
+#include "ucs/log.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace ucp {
+
+void print_context(const ucp_context &context, FILE *stream)
+{
+    fprintf(stream, "#\n# UCP context\n#\n");
+    for (unsigned i = 0; i < context.md_count; ++i) {
+        fprintf(stream, "#     component %-2u :  %s\n", i, context.mds[i].cmpt_attr.name);
+    }
+    fprintf(stream, "#\n");
+    for (unsigned i = 0; i < context.md_count; ++i) {
+        fprintf(stream, "#            md %-2u :  component %-2u %s\n", i, i,
+                context.mds[i].name.c_str());
+    }
+    fprintf(stream, "#\n");
+    unsigned device = 0;
+    for (size_t i = 0; i < context.resources.size(); ++i) {
+        const tl_resource &rsc = context.resources[i];
+        bool same = i > 0 && strcmp(context.resources[i - 1].desc.dev_name, rsc.desc.dev_name) == 0;
+        device += i > 0 && !same;
+        fprintf(stream, "#      resource %-2zu :  md %-2u dev %-2u flags -- %.*s/%.*s\n", i,
+                rsc.md_index, device, static_cast<int>(sizeof(rsc.desc.tl_name)), rsc.desc.tl_name,
+                static_cast<int>(sizeof(rsc.desc.dev_name)), rsc.desc.dev_name);
+    }
+    fprintf(stream, "#\n");
+}
+
+void print_worker(const ucp_worker &worker, FILE *stream)
+{
+    fprintf(stream, "#\n# UCP worker '%s'\n#\n", worker.name.c_str());
+    fprintf(stream, "#                 address: %zu bytes\n", pack_address(worker, false).size());
+    fprintf(stream, "#                 network address: %zu bytes\n",
+            pack_address(worker, true).size());
+    for (const auto &iface : worker.ifaces) {
+        const auto &desc = worker.context->resources[iface->resource].desc;
+        fprintf(stream, "#                 interface: %s/%s\n", desc.tl_name, desc.dev_name);
+    }
+    fprintf(stream, "#                 endpoints: %zu\n#\n", worker.ep_ids.size());
+}
+
+namespace {
+
+std::string roles_of(const ucp_ep &ep, unsigned lane)
+{
+    std::string roles = lane == ep.am_lane_index ? " am" : "";
+    auto is_rail = [&](unsigned count) {
+        return std::find(ep.rails, ep.rails + count, lane) != ep.rails + count;
+    };
+    roles += lane == ep.rma_lane || is_rail(ep.rma_rail_count) ? " rma" : "";
+    roles += is_rail(ep.rail_count) || roles.empty() ? " rndv" : "";
+    return roles;
+}
+
+} // namespace
+
+void announce_ep(const ucp_ep &ep)
+{
+    if (ucs::log::enabled(ucs::log::level::info)) {
+        std::string lanes;
+        for (unsigned i = 0; i < ep.lane_count; ++i) {
+            const auto &desc = ep.worker->context->resources[ep.lanes[i].iface->resource].desc;
+            lanes += std::string(" ") + desc.tl_name + "/" + desc.dev_name + roles_of(ep, i) +
+                     (i + 1 < ep.lane_count ? "," : "");
+        }
+        ucs_info("ep %p: lanes:%s", static_cast<const void *>(&ep), lanes.c_str());
+    }
+    if (ep.worker->context->config.proto_info) {
+        print_ep(ep, stdout);
+    }
+}
+
+void print_ep(const ucp_ep &ep, FILE *stream)
+{
+    fprintf(stream, "#\n# UCP endpoint %s\n#\n", ep.control->name.c_str());
+    fprintf(stream, "#               peer: %s\n",
+            ep.control->peer_name.empty() ? "<no debug data>" : ep.control->peer_name.c_str());
+    for (unsigned i = 0; i < ep.lane_count; ++i) {
+        const lane &l = ep.lanes[i];
+        const tl_resource &rsc = ep.worker->context->resources[l.iface->resource];
+        fprintf(stream, "#                 lane[%u]: %2u:%s/%s md[%u] ->%s\n", i, l.iface->resource,
+                rsc.desc.tl_name, rsc.desc.dev_name, rsc.md_index, roles_of(ep, i).c_str());
+    }
+    fprintf(stream, "#\n#                am: short <= %zu, copy <= %zu, rendezvous >= ",
+            ep.limits.max_short, ep.limits.max_bcopy);
+    if (ep.limits.rndv_thresh == SIZE_INF) {
+        fprintf(stream, "inf\n#\n");
+    } else {
+        fprintf(stream, "%zu\n#\n", ep.limits.rndv_thresh);
+    }
+}
+
+} // namespace ucp

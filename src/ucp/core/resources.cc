@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Filtering of transport resources by the configuration.
+#include "ucp/core/resources.h"
+
+#include "ucs/log.h"
+#include "ucs/topo.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <strings.h>
+#include <unistd.h>
+
+namespace ucp {
+
+namespace {
+
+struct alias {
+    const char *name;
+    tl_class cls;
+};
+
+// UCX's names for classes of transports.
+constexpr alias aliases[] = {
+    {"sm", tl_class::shm},       {"shm", tl_class::shm},       {"mm", tl_class::shm},
+    {"posix", tl_class::shm},    {"sysv", tl_class::shm},      {"cma", tl_class::shm},
+    {"xpmem", tl_class::shm},    {"knem", tl_class::shm},      {"ib", tl_class::rdma},
+    {"rc", tl_class::rdma},      {"rc_v", tl_class::rdma},     {"rc_x", tl_class::rdma},
+    {"ud", tl_class::rdma},      {"ud_v", tl_class::rdma},     {"ud_x", tl_class::rdma},
+    {"dc", tl_class::rdma},      {"dc_x", tl_class::rdma},     {"rc_verbs", tl_class::rdma},
+    {"rc_mlx5", tl_class::rdma}, {"ud_verbs", tl_class::rdma}, {"ud_mlx5", tl_class::rdma},
+    {"dc_mlx5", tl_class::rdma}, {"self", tl_class::self},     {"loopback", tl_class::self},
+};
+
+// Names of UCX that stand for hardware or services we do not drive: quietly nothing.
+constexpr const char *silent[] = {"cuda",      "cuda_copy",  "cuda_ipc", "gdr_copy", "rocm",
+                                  "rocm_copy", "rocm_ipc",   "rocm_gdr", "ugni",     "rdmacm",
+                                  "sockcm",    "tcp_sockcm", "ze",       "ze_copy",  "ze_ipc"};
+
+bool is_silent(const std::string &name)
+{
+    return std::any_of(std::begin(silent), std::end(silent),
+                       [&](const char *s) { return name == s; });
+}
+
+} // namespace
+
+tl_class classify(const uct_tl_resource_desc_t &desc) noexcept
+{
+    switch (desc.dev_type) {
+    case UCT_DEVICE_TYPE_SELF:
+        return tl_class::self;
+    case UCT_DEVICE_TYPE_SHM:
+        return tl_class::shm;
+    case UCT_DEVICE_TYPE_NET:
+        return strcmp(desc.tl_name, "tcp") == 0 || strcmp(desc.tl_name, "tcprdm") == 0 ||
+                       strcmp(desc.tl_name, "sockets") == 0 || strcmp(desc.tl_name, "udp") == 0
+                   ? tl_class::net
+                   : tl_class::rdma;
+    default:
+        return tl_class::other;
+    }
+}
+
+bool is_all(const std::vector<std::string> &list) noexcept
+{
+    return list.empty() || std::find(list.begin(), list.end(), "all") != list.end();
+}
+
+bool better(const resource_rank &a, const resource_rank &b) noexcept
+{
+    if (a.cls != b.cls) {
+        return a.cls > b.cls;
+    }
+    if (a.loopback != b.loopback) {
+        return b.loopback;
+    }
+    return a.distance != b.distance ? a.distance < b.distance : a.default_route && !b.default_route;
+}
+
+resource_rank rank_of(const tl_resource &rsc, const std::string &default_device)
+{
+    // A device of no known place is taken for farther than any other.
+    constexpr double nowhere = 1;
+    bool known = rsc.desc.sys_device != UCS_SYS_DEVICE_ID_UNKNOWN;
+    return {rsc.cls, strcmp(rsc.desc.dev_name, "lo") == 0,
+            known ? ucs::topo::distance_from_cpu(rsc.desc.sys_device).latency : nowhere,
+            default_device == rsc.desc.dev_name};
+}
+
+namespace {
+
+bool is_link_local(const sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        const auto *in = reinterpret_cast<const sockaddr_in *>(address);
+        return ntohl(in->sin_addr.s_addr) >> 16 == 0xa9fe; // 169.254
+    }
+    return IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6 *>(address)->sin6_addr);
+}
+
+} // namespace
+
+bool reaches_beyond(const std::string &device)
+{
+    ifaddrs *list = nullptr;
+    if (access(("/sys/class/net/" + device + "/bridge").c_str(), F_OK) == 0 ||
+        getifaddrs(&list) != 0) {
+        return false;
+    }
+    bool found = false;
+    for (const ifaddrs *i = list; i && !found; i = i->ifa_next) {
+        found = i->ifa_addr && device == i->ifa_name &&
+                (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6) &&
+                !(i->ifa_flags & IFF_LOOPBACK) && !is_link_local(i->ifa_addr);
+    }
+    freeifaddrs(list);
+    return found;
+}
+
+std::string default_route_device()
+{
+    FILE *file = fopen("/proc/net/route", "re");
+    if (!file) {
+        return {};
+    }
+    char line[256], device[64];
+    unsigned long destination, gateway, flags;
+    std::string found;
+    while (found.empty() && fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "%63s %lx %lx %lx", device, &destination, &gateway, &flags) == 4 &&
+            destination == 0 && (flags & 1)) {
+            found = device;
+        }
+    }
+    fclose(file);
+    return found;
+}
+
+selection::selection(const config &config)
+{
+    for (std::string name : config.tls) {
+        if (tls_.empty() && !name.empty() && name[0] == '^') {
+            negate_ = true;
+            name.erase(0, 1);
+        }
+        tls_.push_back({name});
+    }
+    for (const std::string &name : config.net_devices) {
+        devices_.push_back({name});
+    }
+}
+
+bool selection::tl_listed(const tl_resource &rsc)
+{
+    bool listed = false;
+    for (entry &e : tls_) {
+        std::string name = e.name[0] == '\\' ? e.name.substr(1) : e.name;
+        bool match = name == "all" || strcasecmp(name.c_str(), rsc.desc.tl_name) == 0;
+        for (const alias &a : aliases) {
+            match = match || (name == a.name && a.cls == rsc.cls);
+        }
+        e.matched = e.matched || match;
+        listed = listed || match;
+    }
+    return tls_.empty() || listed != negate_;
+}
+
+bool selection::component_listed(const char *name) const
+{
+    // tcprdm reaches whom tcp reaches, slower: it is for those who name it.
+    return strcmp(name, "tcprdm") != 0 ||
+           (!negate_ && std::any_of(tls_.begin(), tls_.end(), [&](const entry &e) {
+               return strcasecmp(e.name.c_str(), name) == 0;
+           }));
+}
+
+bool selection::device_listed(const tl_resource &rsc)
+{
+    bool listed = devices_.empty();
+    for (entry &e : devices_) {
+        std::string bare = e.name.substr(0, e.name.find(':'));
+        bool match = e.name == "all" || e.name == rsc.desc.dev_name || bare == rsc.desc.dev_name;
+        e.matched = e.matched || match;
+        listed = listed || match;
+    }
+    return listed;
+}
+
+bool selection::allows(const tl_resource &rsc)
+{
+    bool net = rsc.cls == tl_class::net || rsc.cls == tl_class::rdma;
+    return tl_listed(rsc) && (!net || device_listed(rsc));
+}
+
+void selection::warn_unmatched() const
+{
+    for (const entry &e : tls_) {
+        bool known = std::any_of(std::begin(aliases), std::end(aliases),
+                                 [&](const alias &a) { return e.name == a.name; });
+        if (!e.matched && !known && e.name != "all" && !is_silent(e.name)) {
+            ucs_warn("UCX_TLS: transport '%s' is not available here", e.name.c_str());
+        }
+    }
+    for (const entry &e : devices_) {
+        if (!e.matched && e.name != "all") {
+            ucs_warn("UCX_NET_DEVICES: device '%s' is not available here", e.name.c_str());
+        }
+    }
+}
+
+} // namespace ucp

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which transport resources a context may use: UCX_TLS with its aliases and negation, and
+// UCX_NET_DEVICES.
+#pragma once
+
+#include "ucp/core/context.h"
+
+#include <string>
+#include <vector>
+
+namespace ucp {
+
+tl_class classify(const uct_tl_resource_desc_t &desc) noexcept;
+
+bool is_all(const std::vector<std::string> &list) noexcept;
+
+// What decides between two resources, the first difference first.
+struct resource_rank {
+    tl_class cls = tl_class::other;
+    bool loopback = false;      // reaches this host alone
+    double distance = 0;        // from our processors, seconds; see rank_of()
+    bool default_route = false; // the device that the host itself prefers
+};
+bool better(const resource_rank &a, const resource_rank &b) noexcept;
+
+// default_device: what default_route_device() says.
+resource_rank rank_of(const tl_resource &rsc, const std::string &default_device);
+
+// The network device that the kernel's default route names, or "".
+std::string default_route_device();
+
+// A network interface with an address that other hosts may reach: not the loopback, not one with
+// link-local addresses alone, and no software switch of this host, whose address may exist on other
+// hosts, too.
+bool reaches_beyond(const std::string &device);
+
+class selection {
+  public:
+    explicit selection(const config &config);
+
+    // Whether the component is worth opening.
+    bool component_listed(const char *name) const;
+    bool allows(const tl_resource &rsc);
+    // One warning for the names that no resource had.
+    void warn_unmatched() const;
+
+  private:
+    struct entry {
+        std::string name;
+        bool matched = false;
+    };
+    bool tl_listed(const tl_resource &rsc);
+    bool device_listed(const tl_resource &rsc);
+
+    std::vector<entry> tls_;
+    std::vector<entry> devices_;
+    bool negate_ = false;
+};
+
+} // namespace ucp

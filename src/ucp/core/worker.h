@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A worker: the interfaces it opened, its endpoints and listeners, and progress. Connection
+// managers call back on a thread of their own; such calls only append an event to `events` and wake
+// the worker, and everything the user can see happens inside ucp_worker_progress().
+#pragma once
+
+#include "ucp/core/context.h"
+#include "ucp/core/request.h"
+#include "ucp/mem/mem_table.h"
+#include "ucp/mem/settle.h"
+#include "ucp/proto/am_id.h"
+#include "ucs/compiler.h"
+#include "ucs/list.h"
+#include "ucs/lock.h"
+#include "ucs/ptr_map.h"
+
+#include <ucp/api/ucp.h>
+#include <uct/api/uct.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+struct ucp_ep;
+struct ucp_listener;
+struct ucp_conn_request;
+
+namespace ucp {
+
+struct worker_proto; // proto.h: tag matcher, AM table, pools; owned by the protocols
+
+// An open transport interface.
+struct iface {
+    iface(ucp_worker *worker, uint8_t resource);
+    ~iface();
+    iface(const iface &) = delete;
+    iface &operator=(const iface &) = delete;
+
+    ucp_worker *const worker;
+    const uint8_t resource; // index into context->resources
+    uct_iface_h uct = nullptr;
+    uct_iface_attr_t attr = {};
+    int event_fd = -1; // once something may sleep
+    std::vector<uint8_t> device_addr;
+    std::vector<uint8_t> iface_addr;
+};
+
+// What a connection manager's callback leaves for progress. The endpoint is named by id, so an
+// event for one that is gone finds nothing.
+struct event {
+    enum class kind : uint8_t {
+        conn_request,     // a client asks the listener
+        connected,        // client: the server answered (status, data)
+        notified,         // server: the client has seen the answer (status)
+        connection_ended, // either: the peer disconnected or died (ep_id: the connection's)
+        disconnected,     // the peer's process has ended
+        keepalive,        // time to check the peers
+        failed,           // a lane or the peer's process failed (status)
+    };
+    kind what = kind::failed;
+    ucs_status_t status = UCS_OK;
+    uint64_t ep_id = 0;
+    ucp_conn_request *request = nullptr;
+    std::vector<uint8_t> data;
+};
+
+class keepalive; // keepalive.h
+struct wakeup;   // wakeup.h
+struct cm;       // cm.h: the worker's connection managers
+struct matcher;  // wireup.h: pairs endpoints with those of the peers
+
+} // namespace ucp
+
+struct ucp_worker {
+    ucp_worker(ucp_context *context, const ucp_worker_params_t *params);
+    ~ucp_worker();
+    ucp_worker(const ucp_worker &) = delete;
+    ucp_worker &operator=(const ucp_worker &) = delete;
+
+    // One round: the transports, then what the connection managers left. The caller has the lock.
+    unsigned progress() noexcept
+    {
+        unsigned count = uct_worker_progress(uct);
+        if (UCS_UNLIKELY(has_events.load(std::memory_order_relaxed))) {
+            count += progress_slow(count);
+        }
+        return count;
+    }
+
+    // Any thread: append an event, wake the worker.
+    void post_event(ucp::event &&ev) noexcept;
+    void wake() noexcept;
+    // Of a worker that sleeps without UCP_FEATURE_WAKEUP, made when it first does.
+    ucp::wakeup &own_wakeup();
+    // From now on the peers of endpoints with error handling are checked.
+    void start_keepalive();
+    // Ask for a call of progress_slow() in the next round (owner thread).
+    void schedule() noexcept { has_events.store(true, std::memory_order_release); }
+
+    ucp_ep *find_ep(uint64_t id) const noexcept { return ep_ids.find(id); }
+
+    ucp_context *const context;
+    uct_worker_h uct = nullptr;
+    std::atomic<bool> has_events{false};
+    mutable ucs::opt_lock lock; // does nothing unless the thread mode is MULTI
+    ucs_thread_mode_t thread_mode = UCS_THREAD_MODE_SINGLE;
+    bool inside_progress = false;
+
+    // What the protocols keep for each worker. Constructed after the interfaces' handlers can be
+    // set, destroyed before the interfaces.
+    std::unique_ptr<ucp::worker_proto> proto;
+
+    uint64_t uuid = 0;
+    uint32_t incarnation = 0;
+    uint64_t client_id = 0;
+    void *user_data = nullptr;
+    unsigned flags = 0;
+    std::string name;
+    ucs::ptr_map<ucp_ep> ep_ids;
+    ucp::mem_views memory; // of the context's mappings
+    std::vector<std::unique_ptr<ucp::iface>> ifaces;
+    size_t max_am_header = SIZE_MAX;           // over any of them
+    std::unique_ptr<ucp::wakeup> wakeup;       // null until something may sleep
+    std::atomic<ucp::wakeup *> waker{nullptr}; // the same, for other threads
+    std::unique_ptr<ucp::keepalive> keepalive; // null until an endpoint wants its peer checked
+    std::unique_ptr<ucp::cm> cm;               // null until a client or listener needs it
+    std::unique_ptr<ucp::matcher> matcher;
+
+    std::mutex event_mutex; // guards `events` alone
+    std::deque<ucp::event> events;
+    std::vector<ucp_ep *> deferred; // endpoints with work for progress_slow()
+    std::vector<uint64_t> grace;    // whose peer disconnected without a close notice so far
+    std::vector<std::unique_ptr<ucp_ep>> graveyard;
+    std::vector<ucp_listener *> listeners;
+    ucs::list<ucp_request, &ucp_request::node> flushes; // worker flushes in flight
+    ucp::settling settling;
+    uint64_t stale_messages = 0; // that named an endpoint or request which is gone
+
+  private:
+    UCS_NOINLINE unsigned progress_slow(unsigned transport_count) noexcept;
+    unsigned progress_grace(unsigned transport_count) noexcept;
+    unsigned run_events() noexcept;
+    unsigned run_event(ucp::event &ev) noexcept;
+    void open_ifaces();
+    void close() noexcept;
+};

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// An endpoint: the lanes to one peer, and the operations that wait for them. Protocols call the
+// lanes directly while can_send(); otherwise they queue(), and the endpoint sends in that order
+// once the connection stands or the lane has room. The first error sticks: every waiting operation
+// is aborted with it once, and the user's error handler runs once, in progress.
+#pragma once
+
+#include "ucp/core/request.h"
+#include "ucp/core/worker.h"
+#include "ucs/compiler.h"
+#include "ucs/list.h"
+
+#include <ucp/api/ucp.h>
+#include <uct/api/uct.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <sys/socket.h>
+#include <vector>
+
+namespace ucp {
+
+constexpr unsigned MAX_LANES = 6;
+constexpr unsigned MAX_RAILS = 4;
+
+// One uct endpoint to the peer. Lane am_lane_index carries the active messages and with them the
+// order of everything; the others carry RMA and the pieces of large messages.
+struct lane {
+    uct_ep_h ep = nullptr;
+    const uct_iface_attr_t *attr = nullptr;
+    ucp::iface *iface = nullptr;
+    uint8_t md_index = 0;     // ours
+    uint8_t dst_md_index = 0; // the peer's, from its worker address
+
+    double bandwidth() const noexcept // bytes per second, positive
+    {
+        return std::max(attr->bandwidth.dedicated + attr->bandwidth.shared, 1.0);
+    }
+};
+
+// Limits of the am lane, and the sizes from which the next protocol is better.
+struct ep_limits {
+    size_t max_short = 0; // payload, behind the eight bytes of header
+    size_t max_bcopy = 0;
+    size_t max_zcopy = 0;
+    size_t max_hdr = 0; // header of a zcopy
+    size_t max_iov = 0;
+    size_t rndv_thresh = SIZE_MAX;
+    size_t rndv_unmapped = SIZE_MAX; // of memory that no peer can map: as much or more
+    size_t zcopy_thresh = SIZE_MAX;
+    size_t put_message = 0; // up to here a put is a message, though the lane has puts
+};
+
+enum class ep_state : uint8_t {
+    connecting, // waits for the peer's answer
+    connected,  // may send
+    closing,    // the user called close; it has not finished
+    failed,     // `status` is what every operation gets
+    closed      // the user's handle is dead
+};
+
+// How the connection was made.
+enum class ep_origin : uint8_t {
+    address, // from a worker address, by the user
+    reply,   // by us, because a peer connected; becomes `address` when the user makes its own
+    client,  // through the connection manager, active side
+    server   // through the connection manager, from a connection request
+};
+
+struct ep_control; // ep_control.h: what only wire-up, close and failure look at
+
+} // namespace ucp
+
+struct ucp_ep {
+    explicit ucp_ep(ucp_worker *worker, ucp::ep_origin origin);
+    ~ucp_ep();
+    ucp_ep(const ucp_ep &) = delete;
+    ucp_ep &operator=(const ucp_ep &) = delete;
+
+    // Connected and nothing waits: a protocol may call the lanes.
+    bool can_send() const noexcept { return sendable; }
+
+    // Why no operation may be posted, or UCS_OK.
+    ucs_status_t check_usable() const noexcept { return status; }
+
+    // Wait for the lane: req->progress() will be called in the order of these calls.
+    void queue(ucp_request *req) noexcept;
+    // Sent, waits for the peer or for uct.
+    void add_outstanding(ucp_request *req) noexcept;
+
+    const ucp::lane &am_lane() const noexcept { return lanes[am_lane_index]; }
+    uint8_t rma_lane_index() const noexcept { return rma_lane; }
+
+    // The connection, or a lane, is lost. Callable at any time; acts once.
+    void set_failed(ucs_status_t why) noexcept;
+
+    // ---- hot
+    ucp_worker *const worker;
+    uct_ep_h am_ep = nullptr; // lanes[am_lane_index].ep
+    bool sendable = false;
+    uint8_t am_lane_index = 0;
+    uint8_t rma_lane = 0;
+    uint8_t lane_count = 0;
+    uint8_t rail_count = 0;
+    uint8_t rma_rail_count = 0;
+    // Lanes that share the bytes of large messages and, some of them or more, of puts and gets.
+    uint8_t rails[ucp::MAX_RAILS] = {};
+    ucs_status_t status = UCS_OK;
+    ucp::ep_state state = ucp::ep_state::connecting;
+    ucp::ep_origin origin;
+    ucp_err_handling_mode_t err_mode = UCP_ERR_HANDLING_MODE_NONE;
+    uint64_t local_id = 0;  // names this endpoint in messages to us
+    uint64_t remote_id = 0; // names the peer's endpoint in messages to it; 0: not known yet
+    ucp::ep_limits limits;
+    ucp::lane lanes[ucp::MAX_LANES];
+
+    // Operations of the flush kind: emulated RMA counts what the target has not acknowledged yet.
+    uint64_t rma_posted = 0; // in the order of sending
+    uint64_t rma_acked = 0;
+    uint64_t rma_fence = 0;   // rma_posted at the last fence
+    void rma_done() noexcept; // the target acknowledged one
+    // The lane's own puts and gets overtake messages that the target has yet to read, which a fence
+    // forbids: until those are acknowledged, what follows goes as messages, too. Who uses the
+    // lane's asks for that acknowledgement at the fence.
+    bool lane_rma_wanted = false;
+    bool lane_rma_fenced() const noexcept { return rma_acked < rma_fence; }
+    // The lanes' gets read the peer's memory while later messages and puts arrive there, and a put
+    // over several lanes may arrive after what one of them sends later. A fence forbids both, too:
+    // behind it nothing goes out until these have ended.
+    uint32_t unordered = 0;
+    void unordered_done() noexcept;
+    // Loads and stores of the peer's memory wait for nothing. Behind a fence they do when something
+    // before it may still be on its way: then these go as the others.
+    bool direct_fenced = false;
+    UCS_ALWAYS_INLINE bool direct_allowed() noexcept
+    {
+        return UCS_LIKELY(!direct_fenced) || fence_passed();
+    }
+    bool fence_passed() noexcept;
+
+    ucs::list<ucp_request, &ucp_request::node> pending;
+    ucs::list<ucp_request, &ucp_request::node> outstanding;
+
+    void *stream = nullptr; // the stream protocol's state of this endpoint
+    void *user_data = nullptr;
+
+    std::unique_ptr<ucp::ep_control> control;
+};

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The slow half of an endpoint: what connecting, closing and failing need, kept away from the cache
+// lines that sends touch.
+#pragma once
+
+#include "ucp/endpoint/ep.h"
+#include "ucs/async.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ucp {
+
+// Handshake messages that still have to go out on the am lane, before anything in ep->pending.
+enum control_todo : unsigned {
+    TODO_REQUEST = 1, // ask the peer for its endpoint's id
+    TODO_REPLY = 2,   // answer such a request
+    TODO_SHARE = 4,   // ask the peer for another endpoint's connection (cm_connection.h)
+    TODO_SHARED = 8,  // agree
+    TODO_CLOSE = 16,  // we are going
+    TODO_PING = 32,   // nothing: is the lane up?
+};
+
+// Work that must not happen inside a transport's callback; progress_slow() does it.
+enum deferred_work : unsigned {
+    WORK_FAIL = 1,    // tear down, abort, tell the user
+    WORK_DESTROY = 2, // nobody refers to the endpoint any more
+    WORK_ABORT = 4,   // the peer closed its end: what waits for its answer never comes
+};
+
+// What a close notice says.
+enum class close_reason : uint8_t { graceful, forced, worker_gone };
+
+enum class close_phase : uint8_t { none, flushing, disconnecting };
+
+class cm_connection; // cm_connection.h
+struct cm_addresses;
+struct share_request;
+
+struct peer_watch {
+    ~peer_watch();
+    uint64_t ep_id = 0;
+    ucp_worker *worker = nullptr;
+    int pidfd = -1;
+    ucs::async_watch watch;
+};
+
+struct ep_control {
+    ep_control();
+    ~ep_control();
+
+    bool user_owned = false;  // the user has, or had, the handle
+    bool user_closed = false; // and gave it back
+    bool error_reported = false;
+    bool draining = false;
+    bool armed = false; // pend is with the lane armed_lane
+    bool torn_down = false;
+    bool fenced = false;     // nothing is sent while `unordered` ones are in flight
+    bool close_seen = false; // the peer's close notice has arrived
+    bool close_sent = false; // ours has gone out
+    bool grace = false;      // in worker->grace
+    uint8_t armed_lane = 0;
+    unsigned todo = 0;
+    unsigned deferred = 0;
+    close_reason our_reason = close_reason::graceful;
+
+    ucp_err_handler_cb_t err_cb = nullptr;
+    void *err_arg = nullptr;
+    bool has_user_data = false;
+    std::string name;
+    std::string peer_name;
+
+    // Endpoints made from worker addresses. Both sides count their endpoints to each other, and the
+    // n-th of one pairs with the n-th of the other.
+    std::vector<uint8_t> peer_address;
+    uint64_t peer_uuid = 0;
+    uint32_t sn = 0;
+    bool matched = false; // in the worker's matcher
+    bool wired = false;   // a request or reply has gone out: the peer may know us
+    std::unique_ptr<peer_watch> watch;
+
+    // Endpoints of the connection manager.
+    cm_connection *cm = nullptr;
+    cm_connection *joining = nullptr;           // the peer was asked to share it
+    std::unique_ptr<share_request> early_share; // came before the client's notice
+    std::unique_ptr<cm_addresses> addresses;
+    void (*answered)(void *arg, const void *data, size_t length) = nullptr; // greeting.h
+    void *answered_arg = nullptr;
+    std::unique_ptr<std::vector<uint8_t>> answer; // to be told when the lane is up
+    bool answer_needs_room = false;               // which shows when that has room
+    bool cm_established = false;
+    bool cm_disconnected = false;
+    uint64_t grace_until_ns = 0;
+    unsigned grace_rounds = 0;
+
+    close_phase closing = close_phase::none;
+    bool flushed = false;                     // everything and the close notice are out
+    ucp_request *close_request = nullptr;     // of the user
+    std::vector<ucp_request *> flush_waiters; // wait for rma_acked
+
+    struct pending_hook {
+        uct_pending_req_t req; // first: the transport gives this address back
+        ucp_ep *ep;
+    } pend = {};
+};
+
+// ---- sending (ep.cc)
+void ep_drain(ucp_ep *ep) noexcept; // send what waits, as far as the lanes take it
+void ep_defer(ucp_ep *ep, unsigned work) noexcept;
+void ep_run_deferred(ucp_ep *ep) noexcept;
+void ep_connected(ucp_ep *ep) noexcept; // the peer's id is known and both sides are ready
+// The answered callback (greeting.h): now, or once what is sent next leaves at once.
+void ep_tell_answer(ucp_ep *ep) noexcept;
+void ep_tell_answer_when_up(ucp_ep *ep) noexcept;
+void ep_teardown_lanes(ucp_ep *ep) noexcept;
+void ep_abort_requests(ucp_ep *ep, ucs_status_t status) noexcept;
+void ep_destroy(ucp_ep *ep) noexcept; // at once; not inside a transport's callback
+ucp_ep *ep_new(ucp_worker *worker, ep_origin origin);
+
+// ---- flush and close (flush.cc, close.cc)
+void ep_flush_start(ucp_ep *ep, ucp_request *req) noexcept;
+ucs_status_t ep_fence(ucp_ep *ep) noexcept;
+void ep_close_finish(ucp_ep *ep, ucs_status_t status) noexcept;
+ucs_status_ptr_t ep_close(ucp_ep *ep, const ucp_request_param_t *param) noexcept;
+void ep_force_close(ucp_ep *ep) noexcept;
+ucs_status_ptr_t worker_flush(ucp_worker *worker, const ucp_request_param_t *param) noexcept;
+bool worker_flush_progress(ucp_worker *worker) noexcept; // false: some are still in flight
+// The blocking calls: progress until the request is done, and free it.
+ucs_status_t wait_request(ucp_worker *worker, ucs_status_ptr_t ptr) noexcept;
+
+} // namespace ucp

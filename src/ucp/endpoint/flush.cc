@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Flush: an operation that takes its turn behind everything posted before, then waits for the lanes
+// and for the acknowledgements of emulated RMA. Fence: one that lets nothing past it before the
+// unordered operations of the lanes have ended.
+#include "ucp/endpoint/ep_control.h"
+#include "ucp/proto/proto.h"
+
+namespace ucp {
+
+namespace {
+
+constexpr unsigned ALL_LANES = ~0u;
+
+// A peer that has closed its end has taken what was sent and answers nothing more.
+bool acked(const ucp_ep *ep, uint64_t seq)
+{
+    return ep->rma_acked >= seq || ep->control->close_seen;
+}
+
+// Everything local is done: complete, or wait for the target.
+void lanes_flushed(ucp_request *req) noexcept
+{
+    request_unlist(req);
+    ucs_status_t status = req->comp.status;
+    if (req->flags & REQ_ABORTED) {
+        complete(req, req->status);
+    } else if (status != UCS_OK || acked(req->ep, req->flush.seq)) {
+        complete(req, status);
+    } else {
+        req->ep->control->flush_waiters.push_back(req);
+        req->ep->add_outstanding(req);
+    }
+}
+
+void flush_comp(uct_completion_t *comp)
+{
+    lanes_flushed(ucp_request::from_comp(comp));
+}
+
+void flush_abort(ucp_request *req, ucs_status_t status)
+{
+    std::erase(req->ep->control->flush_waiters, req);
+    if (req->comp.count > 0) {
+        req->flags |= REQ_ABORTED; // the lanes' completions still come
+        req->status = status;
+    } else {
+        complete(req, status);
+    }
+}
+
+ucs_status_t flush_progress(ucp_request *req)
+{
+    ucp_ep *ep = req->ep;
+    if (req->flush.pending == ALL_LANES) {
+        req->flush.pending = (1u << ep->lane_count) - 1;
+        req->flush.seq = ep->rma_posted;
+        req->comp.func = flush_comp;
+        req->comp.status = UCS_OK;
+        req->comp.count = 0;
+        if (!acked(ep, ep->rma_posted)) {
+            rma_request_ack(ep);
+        }
+    }
+    ++req->comp.count; // ours, while we post
+    for (unsigned i = 0; i < ep->lane_count; ++i) {
+        if (!(req->flush.pending & (1u << i))) {
+            continue;
+        }
+        ++req->comp.count;
+        ucs_status_t status = uct_ep_flush(ep->lanes[i].ep, 0, &req->comp);
+        if (status != UCS_INPROGRESS) {
+            --req->comp.count;
+        }
+        if (status == UCS_ERR_NO_RESOURCE) {
+            --req->comp.count;
+            req->pend_lane = static_cast<uint8_t>(i);
+            return UCS_ERR_NO_RESOURCE;
+        }
+        if (status != UCS_OK && status != UCS_INPROGRESS) {
+            req->comp.status = status;
+        }
+        req->flush.pending &= ~(1u << i);
+    }
+    if (--req->comp.count == 0) {
+        lanes_flushed(req);
+    } else {
+        ep->add_outstanding(req);
+    }
+    return UCS_OK;
+}
+
+} // namespace
+
+void ep_flush_start(ucp_ep *ep, ucp_request *req) noexcept
+{
+    req->ep = ep;
+    req->progress = flush_progress;
+    req->abort = flush_abort;
+    req->comp = {};
+    req->flush.pending = ALL_LANES;
+    req->pend_lane = ep->am_lane_index;
+    if (!ep->can_send()) {
+        ep->queue(req);
+        return;
+    }
+    ucs_status_t status = flush_progress(req);
+    if (status == UCS_ERR_NO_RESOURCE) {
+        ep->queue(req);
+    } else if (status != UCS_OK) {
+        complete(req, status);
+    }
+}
+
+namespace {
+
+// The lane's puts and gets behind the fence wait for the target's acknowledgement of the messages
+// before it, and this endpoint uses them.
+bool wants_ack(const ucp_ep *ep)
+{
+    return ep->lane_rma_wanted && ep->rma_acked < ep->rma_posted;
+}
+
+// What was posted before the fence has been sent, nothing else has.
+void close_fence(ucp_ep *ep)
+{
+    ep->lane_rma_wanted = false;
+    ep->rma_fence = ep->rma_posted;
+    ep->control->fenced = ep->unordered != 0;
+}
+
+ucs_status_t fence_progress(ucp_request *req)
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    ucs_status_t status = wants_ack(ep) ? rma_post_ack_request(ep, ep->rma_posted) : UCS_OK;
+    if (status == UCS_OK) {
+        close_fence(ep);
+        complete(req, UCS_OK);
+    }
+    return status;
+}
+
+} // namespace
+
+ucs_status_t ep_fence(ucp_ep *ep) noexcept
+{
+    if (ep->status != UCS_OK) {
+        return UCS_OK;
+    }
+    ep->direct_fenced |= ep->lane_rma_wanted || ep->rma_acked < ep->rma_posted ||
+                         ep->unordered != 0 || !ep->pending.empty();
+    if (ep->pending.empty() && ep->unordered == 0 && !wants_ack(ep)) {
+        close_fence(ep);
+        return UCS_OK;
+    }
+    if (!ep->pending.empty() && ep->pending.back()->progress == fence_progress) {
+        return UCS_OK; // one is enough
+    }
+    ucp_request *req = request_get_internal(ep->worker);
+    if (!req) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    req->ep = ep;
+    req->progress = fence_progress;
+    req->abort = abort_simple;
+    ep->queue(req);
+    return UCS_OK;
+}
+
+} // namespace ucp
+
+// What has come behind the fence and is on its way, too, counts as what was before it.
+bool ucp_ep::fence_passed() noexcept
+{
+    if (lane_rma_fenced()) {
+        lane_rma_wanted = true; // the next fence asks for the acknowledgement
+        return false;
+    }
+    if (!pending.empty() || unordered != 0) {
+        return false;
+    }
+    for (unsigned i = 0; i < lane_count; ++i) {
+        if (lanes[i].ep != nullptr && uct_ep_flush(lanes[i].ep, 0, nullptr) != UCS_OK) {
+            return false;
+        }
+    }
+    direct_fenced = false;
+    return true;
+}
+
+void ucp_ep::unordered_done() noexcept
+{
+    if (--unordered == 0 && control->fenced) {
+        control->fenced = false;
+        ucp::ep_drain(this);
+    }
+}
+
+namespace ucp {
+
+namespace {
+
+// A worker's flush: one internal flush for each endpoint that has something to wait for, then the
+// interfaces.
+void child_done(void *, ucs_status_t status, void *user_data)
+{
+    auto *parent = static_cast<ucp_request *>(user_data);
+    --parent->flush.pending;
+    if (status != UCS_OK && parent->comp.status == UCS_OK) {
+        parent->comp.status = status;
+    }
+    parent->worker->schedule();
+}
+
+bool ifaces_flushed(ucp_worker *worker)
+{
+    bool done = true;
+    for (const auto &iface : worker->ifaces) {
+        ucs_status_t status = uct_iface_flush(iface->uct, 0, nullptr);
+        done = done && status != UCS_INPROGRESS && status != UCS_ERR_NO_RESOURCE;
+    }
+    return done;
+}
+
+bool try_finish(ucp_request *parent)
+{
+    if (parent->flush.pending != 0 || !ifaces_flushed(parent->worker)) {
+        return false;
+    }
+    request_unlist(parent);
+    complete(parent, UCS_OK); // lost peers have been reported where they belong
+    return true;
+}
+
+} // namespace
+
+ucs_status_ptr_t worker_flush(ucp_worker *worker, const ucp_request_param_t *param) noexcept
+{
+    ucp_request *parent = request_get(worker, req_kind::flush, param);
+    if (!parent) {
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+    }
+    parent->flags |= REQ_POSTING;
+    parent->flush.pending = 1;
+    parent->comp.status = UCS_OK;
+    std::vector<ucp_ep *> busy;
+    worker->ep_ids.for_each([&](ucp_ep *ep) {
+        if (ep->status == UCS_OK && (!ep->pending.empty() || ep->rma_acked < ep->rma_posted)) {
+            busy.push_back(ep);
+        }
+    });
+    for (ucp_ep *ep : busy) {
+        ucp_request *child = request_get_internal(worker);
+        if (!child) {
+            break;
+        }
+        child->flags |= REQ_CALLBACK;
+        child->cb.send = child_done;
+        child->user_data = parent;
+        ++parent->flush.pending;
+        ep_flush_start(ep, child);
+    }
+    --parent->flush.pending;
+    if (!try_finish(parent)) {
+        parent->flags |= REQ_LISTED;
+        worker->flushes.push_back(parent);
+        worker->schedule();
+    }
+    return post_return(parent, param);
+}
+
+bool worker_flush_progress(ucp_worker *worker) noexcept
+{
+    ucs::list<ucp_request, &ucp_request::node> waiting;
+    waiting.splice_back(worker->flushes);
+    while (ucp_request *req = waiting.front()) {
+        if (!try_finish(req)) {
+            waiting.pop_front();
+            worker->flushes.push_back(req);
+        }
+    }
+    return worker->flushes.empty();
+}
+
+} // namespace ucp

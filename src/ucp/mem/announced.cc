@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Keeping announced memory registered: see announced.h.
+#include "ucp/mem/announced.h"
+
+#include "ucp/endpoint/ep_control.h"
+#include "ucp/endpoint/rails.h"
+
+namespace ucp {
+
+namespace {
+
+bool reaches(ucp_worker *worker, uint64_t peer_uuid, const ucp_ep *except) noexcept
+{
+    bool found = false;
+    worker->ep_ids.for_each([&](ucp_ep *ep) {
+        found = found || (ep != except && ep->control->peer_uuid == peer_uuid);
+    });
+    return found;
+}
+
+} // namespace
+
+announced_memory::~announced_memory()
+{
+    for (const entry &e : entries_) {
+        release(e);
+    }
+}
+
+void announced_memory::release(const entry &e) noexcept
+{
+    if (e.rails != nullptr) {
+        rail_memory_release(e.rails);
+    }
+    if (e.memh != nullptr) {
+        uct_md_mem_dereg(e.md, e.memh);
+    }
+}
+
+void announced_memory::keep(ucp_request *req) noexcept
+{
+    uint64_t peer = req->ep->control->peer_uuid;
+    if ((req->rndv.memh == nullptr && req->rndv.rails == nullptr) ||
+        !reaches(worker_, peer, req->ep)) {
+        return;
+    }
+    try {
+        entries_.push_back({req->id, peer, worker_->context->mds[req->rndv.md].md, req->rndv.memh,
+                            req->rndv.rails});
+    } catch (const std::bad_alloc &) {
+        return; // the others may suffer
+    }
+    req->rndv.memh = nullptr;
+    req->rndv.rails = nullptr;
+}
+
+void announced_memory::answered(uint64_t request_id) noexcept
+{
+    std::erase_if(entries_, [&](const entry &e) {
+        if (e.request_id != request_id) {
+            return false;
+        }
+        release(e);
+        return true;
+    });
+}
+
+void announced_memory::endpoint_gone(uint64_t peer_uuid) noexcept
+{
+    if (entries_.empty() || reaches(worker_, peer_uuid, nullptr)) {
+        return;
+    }
+    std::erase_if(entries_, [&](const entry &e) {
+        if (e.peer_uuid != peer_uuid) {
+            return false;
+        }
+        release(e);
+        return true;
+    });
+}
+
+} // namespace ucp

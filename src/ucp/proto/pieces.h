@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the protocols with a user's buffer (tag, am, stream, put, get) share: making the request,
+// and posting one piece of its data after the other.
+#pragma once
+
+#include "ucp/core/worker.h"
+#include "ucp/endpoint/ep.h"
+#include "ucp/mem/mem.h"
+#include "ucp/proto/proto.h"
+#include "ucs/compiler.h"
+
+#include <utility>
+
+namespace ucp {
+
+enum class data_way { from_buffer, into_buffer };
+
+// A request for `count` elements at `buffer`: one that the caller sees, or with param == nullptr
+// one it does not. progress and abort are the caller's to set. *req_p is unchanged when it fails.
+inline ucs_status_t data_request(ucp_ep *ep, data_way way, const void *buffer, size_t count,
+                                 ucp_datatype_t dt, const ucp_request_param_t *param,
+                                 ucp_request **req_p) noexcept
+{
+    ucs_status_t status = ep->check_usable();
+    if (UCS_UNLIKELY(status != UCS_OK))
+        return status;
+    if (param != nullptr && param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+        return UCS_ERR_NO_RESOURCE;
+    ucp_request *req = param != nullptr ? request_get(ep->worker, req_kind::send, param)
+                                        : request_get_internal(ep->worker);
+    if (req == nullptr)
+        return UCS_ERR_NO_MEMORY;
+    req->ep = ep;
+    if (param != nullptr && param->op_attr_mask & UCP_OP_ATTR_FLAG_FAST_CMPL)
+        req->flags |= REQ_COPY;
+    status = way == data_way::from_buffer
+                 ? req->dt.start_send(buffer, count, dt)
+                 : req->dt.start_recv(const_cast<void *>(buffer), count, dt);
+    if (status != UCS_OK) {
+        request_put(req);
+        return status;
+    }
+    *req_p = req;
+    return UCS_OK;
+}
+
+// A request to receive into `count` elements at `buffer`. *req_p is unchanged when it fails.
+inline ucs_status_t recv_request(ucp_worker *worker, req_kind kind, void *buffer, size_t count,
+                                 ucp_datatype_t dt, const ucp_request_param_t *param,
+                                 ucp_request **req_p) noexcept
+{
+    ucp_request *req = request_get(worker, kind, param);
+    if (UCS_UNLIKELY(req == nullptr))
+        return UCS_ERR_NO_MEMORY;
+    ucs_status_t status = req->dt.start_recv(buffer, count, dt);
+    if (UCS_UNLIKELY(status != UCS_OK)) {
+        request_put(req);
+        return status;
+    }
+    *req_p = req;
+    return UCS_OK;
+}
+
+// Whether a rendezvous pays for a message.
+inline bool wants_rndv(const ucp_request *req) noexcept
+{
+    const ep_limits &limits = req->ep->limits;
+    size_t length = req->dt.length();
+    return length >= limits.rndv_thresh &&
+           (length >= limits.rndv_unmapped ||
+            (req->dt.is_contig() &&
+             find_allocated(req->worker, req->dt.contig_ptr(), length) != nullptr));
+}
+
+// Whether a message is sent out of the user's buffer, if its header fits.
+inline bool wants_zcopy(const ucp_request *req) noexcept
+{
+    return req->dt.is_contig() && req->dt.length() >= req->ep->limits.zcopy_thresh &&
+           !(req->flags & REQ_COPY);
+}
+
+// The buffer of a contiguous request is registered with the domain `md_index`, and `progress`,
+// which calls zcopy_piece(), is to post it. false: it cannot be registered, nothing has changed.
+inline bool start_zcopy(ucp_request *req, uint8_t md_index,
+                        ucs_status_t (*progress)(ucp_request *) noexcept,
+                        uct_completion_callback_t done = comp_done,
+                        void (*abort)(ucp_request *, ucs_status_t) noexcept = comp_abort) noexcept
+{
+    uct_mem_h memh = nullptr;
+    if (request_reg(req, md_index, req->dt.contig_ptr(), req->dt.length(), &memh) != UCS_OK)
+        return false;
+    req->rndv.zmemh = memh;
+    comp_begin(req, done);
+    req->progress = progress;
+    req->abort = abort;
+    return true;
+}
+
+// The pieces return what progress() returns: UCS_INPROGRESS when there is another piece, UCS_OK
+// when the last one is posted, else the transport's refusal, with nothing posted.
+
+// One active message, packed by `pack`, which takes what fits from req->dt.
+inline ucs_status_t bcopy_piece(ucp_request *req, uint8_t am_id, uct_pack_callback_t pack) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    size_t before = req->dt.offset();
+    ssize_t n = uct_ep_am_bcopy(ep->am_ep, am_id, pack, req, 0);
+    if (UCS_UNLIKELY(n < 0)) {
+        req->dt.rewind(before);
+        return static_cast<ucs_status_t>(n);
+    }
+    if (!req->dt.at_end())
+        return UCS_INPROGRESS;
+    complete(req, UCS_OK);
+    return UCS_OK;
+}
+
+// One active message, the last of a request that ends with the peer's answer to it: `phase` is what
+// the answer shall find.
+inline ucs_status_t answered_piece(ucp_request *req, phase waiting, uint8_t am_id,
+                                   uct_pack_callback_t pack, unsigned uct_flags = 0) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    size_t before = req->dt.offset();
+    uint8_t phase_before = req->phase;
+    // The answer may come inside the call (loopback): the request must be ready for it.
+    req->phase = waiting;
+    ep->add_outstanding(req);
+    ssize_t n = uct_ep_am_bcopy(ep->am_ep, am_id, pack, req, uct_flags);
+    if (UCS_LIKELY(n >= 0))
+        return UCS_OK;
+    request_unlist(req);
+    req->phase = phase_before;
+    req->dt.rewind(before);
+    return static_cast<ucs_status_t>(n);
+}
+
+// At most `room` bytes of the registered buffer, which post(iov, count) hands to the endpoint of
+// `lane`.
+template <class Post>
+UCS_ALWAYS_INLINE ucs_status_t zcopy_piece(ucp_request *req, uint8_t lane, size_t room,
+                                           Post &&post) noexcept
+{
+    req->pend_lane = lane;
+    uct_iov_t iov;
+    size_t count = 1;
+    size_t n = req->dt.to_iov(&iov, &count, room, req->rndv.zmemh);
+    ++req->comp.count;
+    ucs_status_t status = std::forward<Post>(post)(&iov, count);
+    if (status != UCS_INPROGRESS)
+        --req->comp.count;
+    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
+        return status;
+    req->dt.advance(n);
+    if (!req->dt.at_end())
+        return UCS_INPROGRESS;
+    comp_end(req);
+    return UCS_OK;
+}
+
+// The same as an active message on the endpoint's message lane, behind `header`.
+UCS_ALWAYS_INLINE ucs_status_t zcopy_message(ucp_request *req, uint8_t am_id, const void *header,
+                                             size_t header_length) noexcept
+{
+    ucp_ep *ep = req->ep;
+    return zcopy_piece(req, ep->am_lane_index, ep->limits.max_zcopy - header_length,
+                       [=](const uct_iov_t *iov, size_t count) {
+                           return uct_ep_am_zcopy(ep->am_ep, am_id, header,
+                                                  static_cast<unsigned>(header_length), iov, count,
+                                                  0, &req->comp);
+                       });
+}
+
+} // namespace ucp

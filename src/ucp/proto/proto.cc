@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Shared services of the protocols: see proto.h.
+#include "ucp/proto/proto.h"
+
+#include "ucp/core/context.h"
+#include "ucp/core/worker.h"
+#include "ucp/endpoint/ep.h"
+#include "ucs/log.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace ucp {
+
+namespace {
+
+constexpr size_t SMALL_DESC = 1024; // data bytes of a pooled descriptor
+constexpr size_t KEEP_MIN =
+    2048; // below this a copy is cheaper than keeping the transport's descriptor
+
+void request_construct(void *arg, void *object)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    auto *req = new (object) ucp_request;
+    req->worker = worker;
+    if (worker->context->request_init)
+        worker->context->request_init(req->user());
+}
+
+void request_destroy(void *arg, void *object)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    if (worker->context->request_cleanup)
+        worker->context->request_cleanup(static_cast<ucp_request *>(object)->user());
+}
+
+// The pool is named: the worker has let go of it when it is destroyed.
+void free_into(worker_proto &proto, recv_desc *desc) noexcept
+{
+    desc->state = recv_desc::use::free;
+    switch (desc->from) {
+    case recv_desc::origin::uct:
+        // The transport gave us the memory from RX_HEADROOM bytes in front of the message on.
+        uct_iface_release_desc(desc->uct_head);
+        break;
+    case recv_desc::origin::pool:
+        proto.small_descs.put(desc);
+        break;
+    case recv_desc::origin::heap:
+        free(desc);
+        break;
+    }
+}
+
+} // namespace
+
+worker_proto::worker_proto(ucp_worker *w, size_t alignment)
+    : worker(w), requests({.object_size = sizeof(ucp_request) + w->context->request_size,
+                           .chunk = 128,
+                           .arg = w,
+                           .object_init = request_construct,
+                           .object_fini = request_destroy}),
+      small_descs({.object_size = sizeof(recv_desc) + SMALL_DESC + 2 * sizeof(void *),
+                   .align = 64,
+                   .chunk = 64}),
+      align(alignment), announced(w)
+{
+}
+
+worker_proto::~worker_proto()
+{
+    while (tag_matcher::recv_entry *e = tags.any_recv())
+        tags.remove(e);
+    // A partial tag message's descriptor is among the matcher's messages, too.
+    for (auto &[key, part] : partials) {
+        free(part.header);
+        if (part.desc && part.desc->what == recv_desc::content::am)
+            free_into(*this, part.desc);
+    }
+    while (tag_matcher::msg_entry *m = tags.first_msg()) {
+        tags.remove(m);
+        free_into(*this, reinterpret_cast<recv_desc *>(m));
+    }
+    if (requests.used() && !(worker->flags & UCP_WORKER_FLAG_IGNORE_REQUEST_LEAK))
+        ucs_warn("worker %p: %zu requests were not returned to mpool ucp_requests", (void *)worker,
+                 requests.used());
+}
+
+recv_desc *desc_alloc(ucp_worker *worker, size_t length, bool user_aligned) noexcept
+{
+    worker_proto *proto = worker->proto.get();
+    recv_desc *desc;
+    bool aligned = !user_aligned || proto->align <= 16;
+    if (length <= SMALL_DESC && aligned) {
+        desc = static_cast<recv_desc *>(proto->small_descs.get());
+        if (desc == nullptr)
+            return nullptr;
+        new (desc) recv_desc;
+        desc->from = recv_desc::origin::pool;
+        desc->data = reinterpret_cast<char *>(desc) + sizeof(recv_desc) + 2 * sizeof(void *);
+        desc->data =
+            reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(desc->data) & ~uintptr_t(15));
+    } else {
+        size_t align = aligned ? 16 : proto->align;
+        size_t front = (sizeof(recv_desc) + sizeof(void *) + align - 1) / align * align;
+        char *mem = static_cast<char *>(
+            align <= 16 ? malloc(front + length)
+                        : aligned_alloc(align, (front + length + align - 1) / align * align));
+        if (mem == nullptr)
+            return nullptr;
+        desc = new (mem) recv_desc;
+        desc->from = recv_desc::origin::heap;
+        desc->data = mem + front;
+    }
+    desc->worker = worker;
+    desc->length = length;
+    desc->part = nullptr;
+    desc->ep_id = desc->req_id = 0;
+    desc->state = recv_desc::use::callback;
+    static_cast<recv_desc **>(desc->data)[-1] = desc;
+    return desc;
+}
+
+recv_desc *desc_keep(ucp_worker *worker, void *msg, size_t hdr_len, size_t length,
+                     unsigned uct_flags, bool *keep_uct) noexcept
+{
+    char *data = static_cast<char *>(msg) + hdr_len;
+    *keep_uct = false;
+    if (uct_flags & UCT_CB_PARAM_FLAG_DESC && length >= KEEP_MIN &&
+        reinterpret_cast<uintptr_t>(data) % worker->proto->align == 0) {
+        char *head = static_cast<char *>(msg) - RX_HEADROOM;
+        // UCT aligns the payload, not the headroom: the struct goes to the first aligned place in
+        // it.
+        auto at = (reinterpret_cast<uintptr_t>(head) + alignof(recv_desc) - 1) &
+                  ~uintptr_t(alignof(recv_desc) - 1);
+        auto *desc = reinterpret_cast<recv_desc *>(at);
+        if (at + sizeof(recv_desc) + sizeof(void *) <= reinterpret_cast<uintptr_t>(data) &&
+            reinterpret_cast<uintptr_t>(data) % alignof(void *) == 0) {
+            new (desc) recv_desc;
+            desc->worker = worker;
+            desc->from = recv_desc::origin::uct;
+            desc->uct_head = head;
+            desc->data = data;
+            desc->length = length;
+            desc->part = nullptr;
+            desc->ep_id = desc->req_id = 0;
+            desc->state = recv_desc::use::callback;
+            static_cast<recv_desc **>(desc->data)[-1] = desc;
+            *keep_uct = true;
+            return desc;
+        }
+    }
+    recv_desc *desc = desc_alloc(worker, length);
+    if (desc != nullptr && length != 0)
+        memcpy(desc->data, data, length);
+    return desc;
+}
+
+void desc_free(recv_desc *desc) noexcept
+{
+    free_into(*desc->worker->proto, desc);
+}
+
+ucs_status_ptr_t send_request(ucp_request *req, const ucp_request_param_t *param) noexcept
+{
+    req->flags |= REQ_POSTING;
+    send_internal(req);
+    return post_return(req, param);
+}
+
+void send_internal(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    if (ep->can_send()) {
+        ucs_status_t status;
+        do
+            status = req->progress(req);
+        while (status == UCS_INPROGRESS);
+        if (status == UCS_ERR_NO_RESOURCE)
+            ep->queue(req);
+        else if (UCS_UNLIKELY(status != UCS_OK))
+            req->abort(req, status);
+    } else {
+        ep->queue(req);
+    }
+}
+
+void abort_simple(ucp_request *req, ucs_status_t status) noexcept
+{
+    complete(req, status);
+}
+
+void comp_begin(ucp_request *req, uct_completion_callback_t done) noexcept
+{
+    req->comp = {done, 1, UCS_OK};
+    req->flags &= ~REQ_SENT;
+}
+
+void comp_end(ucp_request *req) noexcept
+{
+    req->flags |= REQ_SENT;
+    if (--req->comp.count == 0)
+        req->comp.func(&req->comp);
+    else
+        req->ep->add_outstanding(req);
+}
+
+void comp_abort(ucp_request *req, ucs_status_t status) noexcept
+{
+    if (req->comp.status == UCS_OK)
+        req->comp.status = status;
+    req->flags |= REQ_ABORTED;
+    if (!(req->flags & REQ_SENT)) {
+        req->flags |= REQ_SENT;
+        if (--req->comp.count == 0)
+            req->comp.func(&req->comp);
+    }
+    // else the last uct completion does it
+}
+
+void comp_done(uct_completion_t *comp)
+{
+    complete(ucp_request::from_comp(comp), comp->status);
+}
+
+namespace {
+
+struct blob {
+    const void *data;
+    size_t length;
+};
+
+size_t pack_blob(void *dest, void *arg)
+{
+    auto *b = static_cast<blob *>(arg);
+    memcpy(dest, b->data, b->length);
+    return b->length;
+}
+
+ucs_status_t post_control(ucp_ep *ep, uint8_t am_id, const void *data, size_t length) noexcept
+{
+    if (UCS_LIKELY(length - 8 <= ep->limits.max_short && ep->limits.max_short != 0)) {
+        uint64_t header;
+        memcpy(&header, data, 8);
+        return uct_ep_am_short(ep->am_ep, am_id, header, static_cast<const char *>(data) + 8,
+                               static_cast<unsigned>(length - 8));
+    }
+    blob b = {data, length};
+    ssize_t n = uct_ep_am_bcopy(ep->am_ep, am_id, pack_blob, &b, 0);
+    return n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n);
+}
+
+ucs_status_t control_progress(ucp_request *req) noexcept
+{
+    req->pend_lane = req->ep->am_lane_index;
+    ucs_status_t status =
+        post_control(req->ep, req->control_id, req->control_data, req->control_len);
+    if (status == UCS_OK)
+        complete(req, UCS_OK);
+    return status;
+}
+
+} // namespace
+
+void send_control(ucp_ep *ep, uint8_t am_id, const void *data, size_t length) noexcept
+{
+    if (ep->can_send()) {
+        ucs_status_t status = post_control(ep, am_id, data, length);
+        if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE)) {
+            if (UCS_UNLIKELY(status != UCS_OK))
+                ucs_debug("ep %p: control message %u: %s", (void *)ep, am_id,
+                          ucs_status_string(status));
+            return;
+        }
+    }
+    ucp_request *req = request_get_internal(ep->worker);
+    if (req == nullptr) {
+        ucs_error("ep %p: no memory for a control message", (void *)ep);
+        ep->set_failed(UCS_ERR_NO_MEMORY);
+        return;
+    }
+    req->ep = ep;
+    req->control_id = am_id;
+    req->control_len = static_cast<uint8_t>(length);
+    memcpy(req->control_data, data, length);
+    req->progress = control_progress;
+    req->abort = abort_simple;
+    ep->queue(req);
+}
+
+void drop_stale(ucp_worker *worker, const char *what) noexcept
+{
+    ++worker->stale_messages;
+    ucs_debug("worker %p: dropped %s for an endpoint or request that is gone", (void *)worker,
+              what);
+}
+
+ucs_status_t drop_damaged(ucp_worker *worker, const char *what, size_t length) noexcept
+{
+    ++worker->stale_messages;
+    ucs_warn("worker %p: dropped damaged %s message, length %zu", (void *)worker, what, length);
+    return UCS_OK;
+}
+
+ucp_ep *find_usable_ep(ucp_worker *worker, uint64_t id) noexcept
+{
+    ucp_ep *ep = worker->find_ep(id);
+    return ep != nullptr && ep->check_usable() == UCS_OK ? ep : nullptr;
+}
+
+ucp_request *find_request(ucp_worker *worker, uint64_t id, uint8_t phase) noexcept
+{
+    ucp_request *req = worker->proto->request_ids.find(id);
+    return req != nullptr && req->phase == phase ? req : nullptr;
+}
+
+} // namespace ucp

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Rendezvous: see rndv.h for the exchange.
+#include "ucp/rndv/rndv.h"
+
+#include "ucp/core/worker.h"
+#include "ucp/endpoint/ep.h"
+#include "ucp/endpoint/rails.h"
+#include "ucp/mem/mem.h"
+#include "ucp/proto/pieces.h"
+#include "ucp/proto/proto.h"
+#include "ucs/log.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ucp {
+
+namespace {
+
+using wire::rts_hdr;
+
+// ---- sender
+
+size_t pack_rts(void *dest, void *arg)
+{
+    auto *req = static_cast<ucp_request *>(arg);
+    ucp_ep *ep = req->ep;
+    char *p = static_cast<char *>(dest);
+    rts_hdr hdr = {};
+    hdr.kind = req->control_id;
+    hdr.size = req->dt.length();
+    hdr.ep = ep->remote_id;
+    hdr.req = req->id;
+    if (req->rndv.zmemh != nullptr) {
+        const lane &l = ep->lanes[ep->rma_lane_index()];
+        hdr.rkey_len = static_cast<uint32_t>(
+            rails_pack_keys(req, l.md_index, req->rndv.zmemh, p + sizeof(hdr)));
+        if (hdr.rkey_len != 0)
+            hdr.address = reinterpret_cast<uintptr_t>(req->dt.contig_ptr());
+    }
+    if (hdr.kind == wire::RTS_AM) {
+        hdr.am_id = req->send.am_id;
+        hdr.header_len = req->send.header_len;
+        hdr.flags = req->send.am_flags & UCP_AM_SEND_FLAG_REPLY ? wire::RTS_FLAG_REPLY : 0;
+        if (hdr.header_len != 0)
+            memcpy(p + sizeof(hdr) + hdr.rkey_len, req->send.header, hdr.header_len);
+    } else {
+        hdr.tag = req->send.tag;
+    }
+    memcpy(p, &hdr, sizeof(hdr));
+    return sizeof(hdr) + hdr.rkey_len + hdr.header_len;
+}
+
+bool receiver_reads(const ucp_ep *ep) noexcept
+{
+    rndv_scheme scheme = ep->worker->context->config.scheme;
+    return ep->rma_lane_index() != NO_LANE && scheme != rndv_scheme::put_zcopy &&
+           scheme != rndv_scheme::am;
+}
+
+ucs_status_t rts_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    // Lanes are known only now: register where the peer can read, once.
+    if (req->id == 0) {
+        request_wire_id(req);
+        if (receiver_reads(ep) && req->dt.is_contig() && req->dt.length() != 0) {
+            const lane &l = ep->lanes[ep->rma_lane_index()];
+            uct_mem_h memh = nullptr;
+            if (l.attr->cap.flags & UCT_IFACE_FLAG_GET_ZCOPY &&
+                request_reg_remote(req, l.md_index, req->dt.contig_ptr(), req->dt.length(),
+                                   &memh) == UCS_OK) {
+                req->rndv.zmemh = memh;
+                rails_register(req);
+            }
+        }
+    }
+    return answered_piece(req, PHASE_RTS, AM_ID_RNDV_RTS, pack_rts, UCT_SEND_FLAG_BATCH);
+}
+
+size_t pack_data(void *dest, void *arg)
+{
+    auto *req = static_cast<ucp_request *>(arg);
+    wire::data_hdr hdr = {req->rndv.remote_req, req->dt.offset()};
+    memcpy(dest, &hdr, sizeof(hdr));
+    size_t room =
+        std::min(req->ep->limits.max_bcopy - sizeof(hdr), req->rndv.posted - req->dt.offset());
+    return sizeof(hdr) + req->dt.pack(static_cast<char *>(dest) + sizeof(hdr), room);
+}
+
+// Push the fragments that the receiver asked for; rndv.posted is where it wants to stop.
+ucs_status_t data_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    size_t end = req->rndv.posted;
+    size_t before = req->dt.offset();
+    if (before < end) {
+        if (req->control_len) { // zcopy
+            wire::data_hdr hdr = {req->rndv.remote_req, before};
+            uct_iov_t iov;
+            size_t count = 1;
+            size_t n = req->dt.to_iov(&iov, &count,
+                                      std::min(ep->limits.max_zcopy - sizeof(hdr), end - before),
+                                      req->rndv.zmemh);
+            ++req->comp.count;
+            ucs_status_t status = uct_ep_am_zcopy(ep->am_ep, AM_ID_RNDV_DATA, &hdr, sizeof(hdr),
+                                                  &iov, count, 0, &req->comp);
+            if (status != UCS_INPROGRESS)
+                --req->comp.count;
+            if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
+                return status;
+            req->dt.advance(n);
+        } else {
+            ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_RNDV_DATA, pack_data, req, 0);
+            if (UCS_UNLIKELY(n < 0)) {
+                req->dt.rewind(before);
+                return static_cast<ucs_status_t>(n);
+            }
+            if (req->dt.offset() == before) { // a generic type that packs less than it promised
+                req->rndv.posted = before;
+                if (req->comp.status == UCS_OK)
+                    req->comp.status = UCS_ERR_IO_ERROR;
+            }
+        }
+        if (req->dt.offset() < req->rndv.posted)
+            return UCS_INPROGRESS;
+    }
+    comp_end(req);
+    return UCS_OK;
+}
+
+void rts_abort(ucp_request *req, ucs_status_t status) noexcept
+{
+    if (req->phase == PHASE_RTS)
+        req->worker->proto->announced.keep(req);
+    complete(req, status);
+}
+
+void rndv_send(ucp_request *req, uint8_t kind) noexcept
+{
+    req->control_id = kind;
+    req->progress = rts_progress;
+    req->abort = rts_abort;
+}
+
+// ---- receiver
+
+void answer(ucp_ep *ep, uint64_t sreq, ucs_status_t status) noexcept
+{
+    send_control(ep, AM_ID_RNDV_ATS, wire::answer_hdr{sreq, status});
+}
+
+void release_rkey(ucp_request *req) noexcept
+{
+    if (req->rndv.cmpt != nullptr) {
+        uct_rkey_release(req->rndv.cmpt, &req->rndv.bundle);
+        req->rndv.cmpt = nullptr;
+    }
+}
+
+void ask_fragments(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    wire::rtr_hdr rtr = {req->rndv.remote_req, request_wire_id(req), req->remaining};
+    req->phase = PHASE_RNDV_RECV;
+    req->comp.status = UCS_OK;
+    req->abort = abort_simple;
+    ep->add_outstanding(req);
+    send_control(ep, AM_ID_RNDV_RTR, rtr);
+}
+
+void get_done(uct_completion_t *comp)
+{
+    ucp_request *req = ucp_request::from_comp(comp);
+    release_rkey(req);
+    ucs_status_t status = comp->status;
+    if (req->flags & REQ_ABORTED || req->ep->check_usable() != UCS_OK) {
+        complete(req, status == UCS_OK ? req->ep->check_usable() : status);
+        return;
+    }
+    if (UCS_UNLIKELY(status != UCS_OK)) {
+        // Reading failed though the peer lives (no permission, for one): let it send.
+        ucs_debug("ep %p: rendezvous get of %zu bytes: %s, asking for fragments", (void *)req->ep,
+                  req->remaining, ucs_status_string(status));
+        request_unlist(req);
+        ask_fragments(req);
+        return;
+    }
+    if (UCS_UNLIKELY(settling::concerns(req))) {
+        req->worker->settling.add(req);
+        return;
+    }
+    rndv_get_finish(req);
+}
+
+} // namespace
+
+void rndv_get_finish(ucp_request *req) noexcept
+{
+    answer(req->ep, req->rndv.remote_req, UCS_OK);
+    complete(req, UCS_OK);
+}
+
+ucs_status_t rndv_get_progress(ucp_request *req) noexcept
+{
+    const lane &l = req->ep->lanes[req->rndv.lane];
+    req->pend_lane = req->rndv.lane;
+    size_t offset = req->rndv.posted;
+    size_t n = std::min(req->remaining - offset, l.attr->cap.get.max_zcopy);
+    uct_iov_t iov = {};
+    iov.buffer = req->dt.contig_ptr() + offset;
+    iov.length = n;
+    iov.memh = req->rndv.zmemh;
+    iov.count = 1;
+    ++req->comp.count;
+    ucs_status_t status = uct_ep_get_zcopy(l.ep, &iov, 1, req->rndv.remote_addr + offset,
+                                           req->rndv.bundle.rkey, &req->comp);
+    if (status != UCS_INPROGRESS)
+        --req->comp.count;
+    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS)) {
+        if (status == UCS_ERR_NO_RESOURCE)
+            return status;
+        // get_done() decides what the failure means.
+        if (req->comp.status == UCS_OK)
+            req->comp.status = status;
+        comp_end(req);
+        return UCS_OK;
+    }
+    req->rndv.posted += n;
+    if (req->rndv.posted < req->remaining)
+        return UCS_INPROGRESS;
+    comp_end(req);
+    return UCS_OK;
+}
+
+namespace {
+
+bool start_get(ucp_request *req, const rts_hdr *rts) noexcept
+{
+    ucp_ep *ep = req->ep;
+    if (rts->address == 0 || rts->rkey_len == 0 || !req->dt.is_contig())
+        return false;
+    if (UCS_UNLIKELY(ep->rail_count > 1) && rails_get(req, rts, get_done))
+        return true;
+    const void *key;
+    uint8_t index = rkey_lane(ep, rts + 1, rts->rkey_len, UCT_IFACE_FLAG_GET_ZCOPY, &key);
+    if (index == NO_LANE)
+        return false;
+    const lane &l = ep->lanes[index];
+    if (rts->size < l.attr->cap.get.min_zcopy || l.attr->cap.get.max_zcopy == 0)
+        return false;
+    uct_mem_h memh = nullptr;
+    if (request_reg(req, l.md_index, req->dt.contig_ptr(), rts->size, &memh) != UCS_OK)
+        return false;
+    uct_component_h cmpt = ep->worker->context->mds[l.md_index].cmpt;
+    if (uct_rkey_unpack(cmpt, key, &req->rndv.bundle) != UCS_OK)
+        return false;
+    req->rndv.cmpt = cmpt;
+    req->rndv.zmemh = memh;
+    req->rndv.lane = index;
+    req->rndv.remote_addr = rts->address;
+    req->rndv.posted = 0;
+    req->phase = PHASE_RNDV_GET;
+    req->progress = rndv_get_progress;
+    req->abort = comp_abort;
+    comp_begin(req, get_done);
+    send_internal(req);
+    return true;
+}
+
+} // namespace
+
+void rndv_send_tag(ucp_request *req) noexcept
+{
+    rndv_send(req, wire::RTS_TAG);
+}
+
+void rndv_send_am(ucp_request *req) noexcept
+{
+    rndv_send(req, wire::RTS_AM);
+}
+
+void rndv_refuse(ucp_worker *worker, const rts_hdr *rts, ucs_status_t status) noexcept
+{
+    ucp_ep *ep = find_usable_ep(worker, rts->ep);
+    if (ep != nullptr)
+        answer(ep, rts->req, status);
+    else
+        drop_stale(worker, "rendezvous");
+}
+
+void rndv_recv(ucp_request *req, const rts_hdr *rts) noexcept
+{
+    ucp_ep *ep = find_usable_ep(req->worker, rts->ep);
+    if (ep == nullptr) {
+        drop_stale(req->worker, "rendezvous");
+        complete(req, UCS_ERR_CONNECTION_RESET);
+        return;
+    }
+    req->ep = ep;
+    req->rndv.remote_req = rts->req;
+    req->remaining = rts->size;
+    if (rts->size > req->dt.length()) {
+        answer(ep, rts->req, UCS_OK);
+        complete(req, UCS_ERR_MESSAGE_TRUNCATED);
+    } else if (rts->size == 0) {
+        answer(ep, rts->req, UCS_OK);
+        complete(req, UCS_OK);
+    } else if (!start_get(req, rts)) {
+        ask_fragments(req);
+    }
+}
+
+ucs_status_t rndv_rts_handler(void *arg, void *data, size_t length, unsigned)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    const auto *rts = static_cast<const rts_hdr *>(data);
+    alignas(rts_hdr) char copy[512];
+    if (length < sizeof(*rts) || rts->rkey_len > length - sizeof(*rts) ||
+        rts->header_len > length - sizeof(*rts) - rts->rkey_len)
+        return drop_damaged(worker, "rts", length);
+    if (UCS_UNLIKELY(reinterpret_cast<uintptr_t>(data) % alignof(rts_hdr)) &&
+        length <= sizeof(copy)) {
+        memcpy(copy, data, length);
+        rts = reinterpret_cast<const rts_hdr *>(copy);
+    }
+    switch (rts->kind) {
+    case wire::RTS_TAG:
+        return tag_rts(worker, rts, length);
+    case wire::RTS_AM:
+        return am_rts(worker, rts, length);
+    default:
+        return drop_damaged(worker, "rts", length);
+    }
+}
+
+ucs_status_t rndv_rtr_handler(void *arg, void *data, size_t length, unsigned)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    wire::rtr_hdr rtr;
+    if (length < sizeof(rtr))
+        return drop_damaged(worker, "rtr", length);
+    memcpy(&rtr, data, sizeof(rtr));
+    ucp_request *req = find_request(worker, rtr.sreq, PHASE_RTS);
+    if (req == nullptr) {
+        worker->proto->announced.answered(rtr.sreq);
+        drop_stale(worker, "rtr");
+        return UCS_OK;
+    }
+    if (rtr.size > req->dt.length())
+        return drop_damaged(worker, "rtr", length);
+    ucp_ep *ep = req->ep;
+    request_unlist(req);
+    req->phase = PHASE_RNDV_SEND;
+    req->rndv.remote_req = rtr.rreq;
+    req->rndv.posted = rtr.size;
+    req->dt.rewind(0);
+    req->control_len = 0;
+    release_memh(req);
+    uct_mem_h memh = nullptr;
+    if (req->dt.is_contig() && rtr.size >= ep->limits.zcopy_thresh &&
+        ep->limits.max_hdr >= sizeof(wire::data_hdr) &&
+        request_reg(req, ep->am_lane().md_index, req->dt.contig_ptr(), req->dt.length(), &memh) ==
+            UCS_OK)
+        req->control_len = 1;
+    req->rndv.zmemh = memh;
+    req->progress = data_progress;
+    req->abort = comp_abort;
+    comp_begin(req, comp_done);
+    send_internal(req);
+    return UCS_OK;
+}
+
+ucs_status_t rndv_data_handler(void *arg, void *data, size_t length, unsigned)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    wire::data_hdr hdr;
+    if (length < sizeof(hdr))
+        return drop_damaged(worker, "rndv data", length);
+    memcpy(&hdr, data, sizeof(hdr));
+    ucp_request *req = find_request(worker, hdr.req, PHASE_RNDV_RECV);
+    if (req == nullptr) {
+        drop_stale(worker, "rndv data");
+        return UCS_OK;
+    }
+    size_t n = length - sizeof(hdr);
+    if (n > req->remaining)
+        return drop_damaged(worker, "rndv data", length);
+    if (req->comp.status == UCS_OK)
+        req->comp.status =
+            req->dt.unpack(hdr.offset, static_cast<const char *>(data) + sizeof(hdr), n);
+    req->remaining -= n;
+    if (req->remaining == 0)
+        complete(req, req->comp.status);
+    return UCS_OK;
+}
+
+ucs_status_t rndv_ats_handler(void *arg, void *data, size_t length, unsigned)
+{
+    auto *worker = static_cast<ucp_worker *>(arg);
+    wire::answer_hdr hdr;
+    if (length < sizeof(hdr))
+        return drop_damaged(worker, "ats", length);
+    memcpy(&hdr, data, sizeof(hdr));
+    ucp_request *req = find_request(worker, hdr.req, PHASE_RTS);
+    if (req == nullptr) {
+        worker->proto->announced.answered(hdr.req);
+        drop_stale(worker, "ats");
+        return UCS_OK;
+    }
+    if (hdr.status > 0 || hdr.status <= UCS_ERR_LAST)
+        return drop_damaged(worker, "ats", length);
+    complete(req, static_cast<ucs_status_t>(hdr.status));
+    return UCS_OK;
+}
+
+} // namespace ucp
