@@ -32,7 +32,7 @@ foreign_provider()
         FI_PROVIDER=ucxlike check "fi_pingpong -e $type: the same" \
             env PAIR_TIMEOUT=150 "$here/pingpong.sh" 127.0.0.1 -p ucxlike -e $type -S all -I 20 -c
     done
-    for suite in fabtests-ext/conformance/prov_*_test; do
+    for suite in fabtests-ext/conformance/prov/prov_*_test; do
         [ -x "$suite" ] || continue
         check "$(basename "$suite"): the same" timeout -k 5 300 "$suite" --gtest_brief=1
     done

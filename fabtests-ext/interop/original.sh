@@ -12,14 +12,14 @@ scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 jobs=${JOBS:-$(nproc)}
 # Not wrong arguments: what UCX does with them depends on how it was configured.
-suites=${*:-$(cd "$top/fabtests-ext/conformance" && ls ucp_*_test.cc | sed 's/\.cc$//' | grep -v invalid_args)}
+suites=${*:-$(cd "$top/fabtests-ext/conformance/ucp" && ls ucp_*_test.cc | sed 's/\.cc$//' | grep -v invalid_args)}
 excluded=$(sed -n '/^suite /d; s/^\([^# ][^ ]*\).*/\1/p' "$here/original.exclude" | paste -sd:)
 
 build()
 {
     ! grep -q "^suite $1 " "$here/original.exclude" || return 0
     # Unquoted: the compiler may be "ccache g++".
-    ${CXX:-g++} -std=c++20 -w -I"$top" "$top/fabtests-ext/conformance/$1.cc" -o "$scratch/$1" \
+    ${CXX:-g++} -std=c++20 -w -I"$top" "$top/fabtests-ext/conformance/ucp/$1.cc" -o "$scratch/$1" \
         -lgtest -lgtest_main -lucp -lucs -lpthread >"$scratch/$1.log" 2>&1
 }
 

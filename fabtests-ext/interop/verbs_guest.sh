@@ -71,10 +71,10 @@ example()
 check "verbs lists rxe0" sees_device
 # The client's verdict alone: the core's own server now and then waits for ever for the answer to its last message.
 PAIR_ENDLESS=yes pingpong verbs msg -S 64
-gtest conformance/uct_test '*verbs*'
-UCXLIKE_RANDOM_STEPS=300 gtest conformance/uct_cm_test 'verbs/*'
-gtest conformance/uct_sockaddr_test '*verbs*'
-gtest conformance/uct_network_test '*verbs*'
+gtest conformance/uct/uct_test '*verbs*'
+UCXLIKE_RANDOM_STEPS=300 gtest conformance/uct/uct_cm_test 'verbs/*'
+gtest conformance/uct/uct_sockaddr_test '*verbs*'
+gtest conformance/uct/uct_network_test '*verbs*'
 check "ucx_perftest over verbs" env PERFTEST_TRANSPORTS=verbs PERFTEST_ADDRESS=$server PERFTEST_ITERATIONS=10 \
     PAIR_TIMEOUT=$limit "$here/uct_perftest_test.sh"
 example uct_hello_world
@@ -86,22 +86,22 @@ check "ucx_perftest of UCP over verbs" env EXAMPLE_TRANSPORTS=verbs EXAMPLE_ADDR
 check "MPICH over verbs" env EXAMPLE_TRANSPORTS=verbs MPI_RANKS=2 JOB_TIMEOUT=$limit "$here/mpich_test.sh"
 pingpong ucxlike msg -S 64
 pingpong ucxlike msg -S 100000
-UCXLIKE_TEST_VERBS_ADDRESS=$server gtest conformance/prov_cm_schedule_test '*verbs*'
+UCXLIKE_TEST_VERBS_ADDRESS=$server gtest conformance/prov/prov_cm_schedule_test '*verbs*'
 
 # UCP's suites, each over verbs alone and with shared memory beside it.
 export UCXLIKE_TEST_TLS="verbs shm,verbs" UCXLIKE_TEST_ADDRESS=$server
 for suite in am buffers client_server compat ep fence listener memory probe rma stream tag wakeup; do
-    gtest conformance/ucp_${suite}_test '*verbs'
+    gtest conformance/ucp/ucp_${suite}_test '*verbs'
 done
 export UCX_MAX_RMA_RAILS=2
 for suite in rma fence; do
     check "ucp_${suite}_test, large puts and gets over both devices" \
-        gtest_cases "$tests/conformance/ucp_${suite}_test" '*verbs'
+        gtest_cases "$tests/conformance/ucp/ucp_${suite}_test" '*verbs'
 done
 unset UCX_MAX_RMA_RAILS
 # In a process of its own, which has no device open when it forks its peers: these could not use it.
-gtest conformance/ucp_failure_test '*verbs-*b196*'
-gtest conformance/ucp_failure_test '*b196*verbs'
+gtest conformance/ucp/ucp_failure_test '*verbs-*b196*'
+gtest conformance/ucp/ucp_failure_test '*b196*verbs'
 unset UCXLIKE_TEST_TLS UCXLIKE_TEST_ADDRESS
 
 UCX_TLS=verbs program "UCP connections over verbs" functional/ucp_cm_demo $server

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The lock of a shm region is released when its holder is dead, and left alone when it is in use or
 // unknown. Until then nobody lets go of the region.
-#include "fabtests-ext/conformance/uct_peer_process.h"
+#include "fabtests-ext/conformance/common/uct_peer_process.h"
 #include "ucs/sys.h"
 #include "uct/ofi/core/address.h"
 #include "uct/ofi/quirks/shm_lock.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a killed process has reserved in a queue of the shm core and not committed is skipped, and
 // what stands behind it arrives.
-#include "fabtests-ext/conformance/uct_peer_process.h"
+#include "fabtests-ext/conformance/common/uct_peer_process.h"
 #include "ucs/sys.h"
 #include "uct/ofi/core/address.h"
 #include "uct/ofi/quirks/shm_queue.h"

@@ -2,7 +2,7 @@
 // A wrong argument of a UCT call outside the data path gives UCS_ERR_INVALID_PARAM and an error
 // line that names the argument. Operations on endpoints and interfaces trust their
 // handle, as in UCX, where they are inline calls through it.
-#include "refused.h"
+#include "fabtests-ext/conformance/common/refused.h"
 
 #include <uct/api/uct.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A sender that never pauses and a receiver that is slow: queues fill, nothing is lost, doubled,
 // damaged or reordered. One test for each form and size.
-#include "uct_entity.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
 
 namespace uct_conformance {
 namespace {

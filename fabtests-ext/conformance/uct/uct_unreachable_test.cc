@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A peer that is not there, over a connectionless core that never stops to try: the interface gives
 // up after the time that a connection may take. The address is made by hand: nobody listens there.
-#include "uct_entity.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
 
 #include "uct/ofi/core/address.h"
 

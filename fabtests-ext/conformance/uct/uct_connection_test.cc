@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connections between interfaces that both sides begin, lose and begin again. Over tcp, whose
 // sockets a test can find and break.
-#include "uct_entity.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

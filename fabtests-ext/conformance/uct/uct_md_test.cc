@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory domains: what is told of memory, advice, the flags of registration and allocation, the
 // configuration of every kind, and that attributes hold together.
-#include "uct_entity.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
 
 #include "ucs/log.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Endpoints that are connected to each other, flushes of the interface, the tracer, and events that
 // are called instead of waited for.
-#include "uct_remote.h"
+#include "fabtests-ext/conformance/common/uct_remote.h"
 
 #include "ucs/log.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Active messages: the forms, the limits, descriptors, order, and what a full queue does.
-#include "uct_entity.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
 
 #include <atomic>
 #include <dlfcn.h>

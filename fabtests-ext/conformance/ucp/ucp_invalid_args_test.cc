@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A wrong argument of a UCP call gives UCS_ERR_INVALID_PARAM and an error line that names
 // the argument. Nothing else happens: the objects stay usable, outputs are not written.
-#include "refused.h"
+#include "fabtests-ext/conformance/common/refused.h"
 
 #include <ucp/api/ucp.h>
 

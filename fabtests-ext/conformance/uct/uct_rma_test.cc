@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Put, get, and the memory they reach.
-#include "uct_remote.h"
+#include "fabtests-ext/conformance/common/uct_remote.h"
 
 namespace uct_conformance {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Interfaces opened in the two sockaddr modes: requests that are accepted, rejected and kept,
 // clients and servers that go away, wrong arguments; callbacks from progress and from anywhere.
-#include "refused.h"
-#include "uct_cm_peer.h"
-#include "uct_entity.h"
+#include "fabtests-ext/conformance/common/refused.h"
+#include "fabtests-ext/conformance/common/uct_cm_peer.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
 
 #include <deque>
 #include <fstream>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What uct_iface_query() says against what the core, the kernel and the variables say.
-#include "uct_entity.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
 
 #include <climits>
 #include <memory>

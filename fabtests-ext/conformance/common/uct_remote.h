@@ -3,7 +3,7 @@
 // from.
 #pragma once
 
-#include "uct_entity.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
 
 namespace uct_conformance {
 

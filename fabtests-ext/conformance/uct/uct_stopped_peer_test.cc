@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A peer that does not call in, or is stopped: what goes to others goes on, and what ends while the
 // core still has it ends once.
-#include "uct_entity.h"
-#include "uct_peer_process.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
+#include "fabtests-ext/conformance/common/uct_peer_process.h"
 
 #include <fcntl.h>
 

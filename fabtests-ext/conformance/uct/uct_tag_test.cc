@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tag matching by the transport: what is expected goes to its receive, what is not to the callback
 // of the interface, in the order of sending.
-#include "uct_entity.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
 
 namespace uct_conformance {
 namespace {

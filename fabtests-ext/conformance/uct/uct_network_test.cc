@@ -4,7 +4,7 @@
 // leaves the host. The peers are processes of their own; the test process judges by their exit
 // codes.
 #include "fabtests-ext/common/two_hosts.h"
-#include "uct_entity.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
 
 #include <arpa/inet.h>
 #include <csignal>

@@ -2,7 +2,7 @@
 // The contract of connection managers, for every component that has one. Numbers are those of the
 // lists of behaviours that UCX's tests hold: 3_2 is the order of callbacks, 3_3 what a status
 // means, 3_5 one case after the other. To enrol a component, add its name at the end of the file.
-#include "uct_cm_peer.h"
+#include "fabtests-ext/conformance/common/uct_cm_peer.h"
 
 #include "fabtests-ext/common/sanitized.h"
 

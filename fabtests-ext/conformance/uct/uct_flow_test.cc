@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Pending requests, flush, progress callbacks, and the end of endpoints.
-#include "uct_entity.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
 
 namespace uct_conformance {
 namespace {

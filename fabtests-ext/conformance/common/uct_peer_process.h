@@ -2,7 +2,7 @@
 // An entity of the UCT conformance tests in a process of its own, which can be killed.
 #pragma once
 
-#include "fabtests-ext/conformance/uct_entity.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
 
 #include <functional>
 #include <gtest/gtest.h>

@@ -4,8 +4,8 @@
 // of the list of observable behaviours (197 to 218) that no case of this program has in its name.
 // What a transport's capabilities do not have must be refused as unsupported.
 #include "fabtests-ext/common/support_table.h"
-#include "uct_cm_peer.h"
-#include "uct_remote.h"
+#include "fabtests-ext/conformance/common/uct_cm_peer.h"
+#include "fabtests-ext/conformance/common/uct_remote.h"
 
 #include "ucs/log.h"
 

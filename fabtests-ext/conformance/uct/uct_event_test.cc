@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sleeping on an interface's descriptor: no wake-up is lost, and a busy interface does not arm.
 #include "fabtests-ext/common/epoll_members.h"
-#include "uct_entity.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
 
 #include <atomic>
 #include <poll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages that are longer than the core takes at once.
-#include "uct_entity.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
 
 #include <random>
 

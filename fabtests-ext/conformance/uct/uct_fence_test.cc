@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fences: nothing posted after one, through the endpoint or the interface, overtakes what was
 // posted before, above all a get whose answer is still on its way.
-#include "uct_remote.h"
+#include "fabtests-ext/conformance/common/uct_remote.h"
 
 #include <functional>
 

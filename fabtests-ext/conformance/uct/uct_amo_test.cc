@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Atomic operations: every operation of the capability masks, of both widths, on registered memory
 // and on memory that the domain allocated, and what the masks leave out.
-#include "uct_remote.h"
+#include "fabtests-ext/conformance/common/uct_remote.h"
 
 namespace uct_conformance {
 namespace {
