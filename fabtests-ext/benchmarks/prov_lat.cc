@@ -120,19 +120,22 @@ struct end_point : fabric_side {
     end_point(const options &o, size_t size) : fabric_side(o), in(size), out(size) {}
     void post(int count)
     {
-        for (int i = 0; i < count; ++i)
+        for (int i = 0; i < count; ++i) {
             retry([&] {
                 return opt.type == FI_EP_RDM
                            ? fi_trecv(ep, in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, 1, 0, &in)
                            : fi_recv(ep, in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, &in);
             });
+        }
     }
     void send(int count)
     {
-        for (int i = 0; i < count; ++i)
+        for (int i = 0; i < count; ++i) {
             retry_sending(out.size());
-        if (out.size() > small)
+        }
+        if (out.size() > small) {
             await(txcq, count);
+        }
     }
     void answer() { retry_sending(small); }
     void await(fid_cq *q, int count)
@@ -149,15 +152,17 @@ struct end_point : fabric_side {
     void retry_sending(size_t n)
     {
         ssize_t r;
-        while ((r = post_send(n)) == -FI_EAGAIN)
+        while ((r = post_send(n)) == -FI_EAGAIN) {
             fi_cq_read(txcq, nullptr, 0);
+        }
         REQUIRE_EQ(r, 0);
     }
     ssize_t post_send(size_t n)
     {
-        if (opt.type == FI_EP_RDM)
+        if (opt.type == FI_EP_RDM) {
             return n <= small ? fi_tinject(ep, out.data(), n, peer, 1)
                               : fi_tsend(ep, out.data(), n, nullptr, peer, 1, &out);
+        }
         return n <= small ? fi_inject(ep, out.data(), n, peer)
                           : fi_send(ep, out.data(), n, nullptr, peer, &out);
     }
@@ -177,15 +182,17 @@ std::unique_ptr<end_point> open_end(const figure &f, const way &w, partner &p, b
     o.type = w.type;
     o.caps = w.type == FI_EP_RDM ? FI_TAGGED : FI_MSG;
     o.threading = w.threading;
-    if (w.transports)
+    if (w.transports) {
         setenv("FI_UCXLIKE_TLS", w.transports, 1);
+    }
     auto s = std::make_unique<end_point>(o, f.size);
-    if (w.type == FI_EP_RDM)
+    if (w.type == FI_EP_RDM) {
         s->open_rdm(p);
-    else if (server)
+    } else if (server) {
         s->serve(p);
-    else
+    } else {
         s->dial(p);
+    }
     s->post(server ? f.window : 1);
     p.barrier();
     return s;
@@ -195,17 +202,21 @@ std::unique_ptr<end_point> open_end(const figure &f, const way &w, partner &p, b
 double batch(const figure &f, end_point &s, bool server, bool *last)
 {
     auto start = std::chrono::steady_clock::now();
-    if (!server)
+    if (!server) {
         s.out[0] = *last;
+    }
     for (int i = 0; i < f.turns; ++i) {
-        if (!server)
+        if (!server) {
             s.send(f.window);
+        }
         s.await(s.rxcq, server ? f.window : 1);
-        if (server)
+        if (server) {
             *last = s.in[0];
+        }
         s.post(server ? f.window : 1);
-        if (server)
+        if (server) {
             s.answer();
+        }
     }
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
         .count();
@@ -242,8 +253,9 @@ void measure(const figure &f, const comparison &c, partner &p, bool server, int 
     for (bool ours_first = false; !last; ours_first = !ours_first) {
         bool no = false;
         double first = batch(f, ours_first ? *ours : *theirs, server, &no);
-        if (!server)
+        if (!server) {
             last = std::chrono::steady_clock::now() > end;
+        }
         double second = batch(f, ours_first ? *theirs : *ours, server, &last);
         r.add(f.most, f.of(ours_first ? first : second, f), f.of(ours_first ? second : first, f));
     }
@@ -259,10 +271,11 @@ void show(const figure &f, results &of)
            "aim");
     for (const comparison &c : f.compared) {
         auto r = of.find(&c);
-        if (r != of.end())
+        if (r != of.end()) {
             printf("%-34s %9.3f   %-25s %9.3f %6.2f %6.2f  %s%.2f\n", c.name, r->second.ours,
                    c.against, r->second.theirs, r->second.ours / r->second.theirs,
                    r->second.median(), f.most ? ">=" : "<=", c.aim);
+        }
     }
 }
 
@@ -272,18 +285,22 @@ void run(partner &p, bool server, int rounds, const char *title, const char *nam
     for (int round = 0; round < rounds; ++round) {
         for (const figure &f : figures) {
             for (const comparison &c : f.compared) {
-                if (!strstr(f.title, title) || !strstr(c.name, name))
+                if (!strstr(f.title, title) || !strstr(c.name, name)) {
                     continue;
+                }
                 measure(f, c, p, server, 300, all.try_emplace(&c, f.most).first->second);
             }
         }
     }
-    if (server)
+    if (server) {
         return;
-    for (const figure &f : figures)
+    }
+    for (const figure &f : figures) {
         if (std::any_of(f.compared.begin(), f.compared.end(),
-                        [&](const comparison &c) { return all.count(&c); }))
+                        [&](const comparison &c) { return all.count(&c); })) {
             show(f, all);
+        }
+    }
 }
 
 } // namespace
@@ -295,7 +312,8 @@ int main(int argc, char **argv)
     const char *name = argc > 3 ? argv[3] : "";
     std::string failed = run_pair([&](partner &p) { run(p, true, rounds, title, name); },
                                   [&](partner &p) { run(p, false, rounds, title, name); }, 600);
-    if (!failed.empty())
+    if (!failed.empty()) {
         fprintf(stderr, "%s\n", failed.c_str());
+    }
     return failed.empty() ? 0 : 1;
 }

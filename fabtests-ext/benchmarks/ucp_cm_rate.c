@@ -56,12 +56,14 @@ static void await(ucs_status_ptr_t request, const char *what)
 {
     ucs_status_t status = UCS_PTR_STATUS(request);
     if (UCS_PTR_IS_PTR(request)) {
-        while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS)
+        while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
             progress();
+        }
         ucp_request_free(request);
     }
-    if (what)
+    if (what) {
         check(status, what);
+    }
 }
 
 static ucp_ep_h connect_once(const struct sockaddr_storage *to)
@@ -77,8 +79,9 @@ static ucp_ep_h connect_once(const struct sockaddr_storage *to)
     params.err_handler.cb = on_error;
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     check(ucp_ep_create(client_worker, &params, &ep), "ucp_ep_create, client");
-    while (accepted == before)
+    while (accepted == before) {
         progress();
+    }
     return ep;
 }
 
@@ -129,10 +132,12 @@ int main(int argc, char **argv)
     check(ucp_listener_query(listener, &bound), "ucp_listener_query");
 
     clock_gettime(CLOCK_MONOTONIC, &start);
-    for (int i = 0; i < count; ++i)
+    for (int i = 0; i < count; ++i) {
         client_eps[i] = connect_once(&bound.sockaddr);
-    for (int i = 0; i < count; ++i)
+    }
+    for (int i = 0; i < count; ++i) {
         await(ucp_ep_flush_nbx(client_eps[i], &none), "ucp_ep_flush_nbx");
+    }
     clock_gettime(CLOCK_MONOTONIC, &stop);
     printf("%.0f\n", count / ((double)(stop.tv_sec - start.tv_sec) +
                               (double)(stop.tv_nsec - start.tv_nsec) * 1e-9));

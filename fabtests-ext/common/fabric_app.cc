@@ -51,16 +51,18 @@ bool partner::told() const
 
 void use_build_tree()
 {
-    if (const char *build = getenv("top_builddir"))
+    if (const char *build = getenv("top_builddir")) {
         setenv("FI_PROVIDER_PATH", (std::string(build) + "/.libs").c_str(), 0);
+    }
     setenv("IPATH_NO_BACKTRACE", "1", 1);
 }
 
 std::string run_pair(const role &server, const role &client, int seconds)
 {
     int fds[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
         return "socketpair";
+    }
     pid_t pids[2];
     const role *roles[2] = {&server, &client};
     fflush(nullptr);
@@ -83,13 +85,14 @@ std::string run_pair(const role &server, const role &client, int seconds)
         int status = 0;
         waitpid(pids[i], &status, 0);
         const char *name = i ? "client" : "server";
-        if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
             result += std::string(name) + " hangs; ";
-        else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+        } else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
             result +=
                 std::string(name) + " died of signal " + std::to_string(WTERMSIG(status)) + "; ";
-        else if (WIFEXITED(status) && WEXITSTATUS(status))
+        } else if (WIFEXITED(status) && WEXITSTATUS(status)) {
             result += std::string(name) + " failed; ";
+        }
     }
     return result;
 }
@@ -98,8 +101,9 @@ std::string run_crew(int count, const crew_role &each, int seconds)
 {
     size_t size = crew::points * sizeof(std::atomic<int>);
     void *shared = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
+    if (shared == MAP_FAILED) {
         return "mmap";
+    }
     auto *arrived = new (shared) std::atomic<int>[crew::points]();
     std::vector<pid_t> pids;
     fflush(nullptr);
@@ -120,11 +124,12 @@ std::string run_crew(int count, const crew_role &each, int seconds)
     for (int i = 0; i < count; ++i) {
         int status = 0;
         waitpid(pids[static_cast<size_t>(i)], &status, 0);
-        if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+        if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
             result += "member " + std::to_string(i) + " ended by signal " +
                       std::to_string(WTERMSIG(status)) + "; ";
-        else if (WIFEXITED(status) && WEXITSTATUS(status))
+        } else if (WIFEXITED(status) && WEXITSTATUS(status)) {
             result += "member " + std::to_string(i) + " failed; ";
+        }
     }
     munmap(shared, size);
     return result;
@@ -173,8 +178,9 @@ fabric_side::~fabric_side()
 {
     close_active();
     hide();
-    for (fid_cntr *c : cntrs_)
+    for (fid_cntr *c : cntrs_) {
         REQUIRE_EQ(fi_close(&c->fid), 0);
+    }
     fid *rest[] = {pep ? &pep->fid : nullptr,
                    av ? &av->fid : nullptr,
                    &txcq->fid,
@@ -182,17 +188,20 @@ fabric_side::~fabric_side()
                    &domain->fid,
                    eq ? &eq->fid : nullptr,
                    &fabric->fid};
-    for (fid *f : rest)
-        if (f)
+    for (fid *f : rest) {
+        if (f) {
             REQUIRE_EQ(fi_close(f), 0);
+        }
+    }
     fi_freeinfo(info);
     fi_freeinfo(hints_);
 }
 
 void fabric_side::close_active()
 {
-    if (ep)
+    if (ep) {
         REQUIRE_EQ(fi_close(&ep->fid), 0);
+    }
     ep = nullptr;
 }
 
@@ -200,12 +209,15 @@ void fabric_side::bind_and_enable()
 {
     REQUIRE_EQ(fi_ep_bind(ep, &txcq->fid, opt.tx_bind), 0);
     REQUIRE_EQ(fi_ep_bind(ep, &rxcq->fid, opt.rx_bind), 0);
-    if (eq)
+    if (eq) {
         REQUIRE_EQ(fi_ep_bind(ep, &eq->fid, 0), 0);
-    if (av)
+    }
+    if (av) {
         REQUIRE_EQ(fi_ep_bind(ep, &av->fid, 0), 0);
-    if (opt.before_enable)
+    }
+    if (opt.before_enable) {
         opt.before_enable(*this);
+    }
     REQUIRE_EQ(fi_enable(ep), 0);
 }
 
@@ -220,8 +232,9 @@ remote fabric_side::expose(void *buffer, size_t length, uint64_t access, uint64_
 
 void fabric_side::hide()
 {
-    for (fid_mr *m : mrs_)
+    for (fid_mr *m : mrs_) {
         REQUIRE_EQ(fi_close(&m->fid), 0);
+    }
     mrs_.clear();
 }
 
@@ -244,8 +257,9 @@ fid_cntr *fabric_side::counter_of(uint64_t operations, fi_wait_obj wait)
 
 uint64_t fabric_side::serve_until_told(partner &p)
 {
-    while (!p.told())
+    while (!p.told()) {
         progress();
+    }
     progress(); // a thread of the provider's may have served: from here on it is seen to be done
     return p.hear();
 }
@@ -318,8 +332,9 @@ fi_cq_tagged_entry fabric_side::complete(fid_cq *q, fi_cq_err_entry *error, fi_a
     fi_addr_t from = FI_ADDR_NOTAVAIL;
     for (;;) {
         ssize_t n = fi_cq_readfrom(q, &entry, 1, &from);
-        if (n == 1)
+        if (n == 1) {
             break;
+        }
         if (n == -FI_EAVAIL) {
             fi_cq_err_entry e = {};
             REQUIRE_EQ(fi_cq_readerr(q, &e, 0), 1);
@@ -334,8 +349,9 @@ fi_cq_tagged_entry fabric_side::complete(fid_cq *q, fi_cq_err_entry *error, fi_a
         REQUIRE(std::chrono::steady_clock::now() < end);
         sched_yield();
     }
-    if (source)
+    if (source) {
         *source = from;
+    }
     return entry;
 }
 
@@ -344,8 +360,9 @@ bool fabric_side::try_complete(fid_cq *q, fi_cq_tagged_entry *entry, int millise
     auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
     do {
         ssize_t n = fi_cq_read(q, entry, 1);
-        if (n == 1)
+        if (n == 1) {
             return true;
+        }
         REQUIRE_EQ(n, -FI_EAGAIN);
         sched_yield();
     } while (std::chrono::steady_clock::now() < end);
@@ -366,8 +383,9 @@ uint32_t fabric_side::event(fi_eq_cm_entry *entry, std::string *bytes, fi_eq_err
             _exit(1);
         }
         *error = e;
-        if (bytes)
+        if (bytes) {
             bytes->assign(static_cast<const char *>(e.err_data), e.err_data_size);
+        }
         return 0;
     }
     if (n < 0) {
@@ -375,9 +393,10 @@ uint32_t fabric_side::event(fi_eq_cm_entry *entry, std::string *bytes, fi_eq_err
         _exit(1);
     }
     memcpy(static_cast<void *>(entry), buffer, sizeof(*entry));
-    if (bytes)
+    if (bytes) {
         bytes->assign(buffer + sizeof(fi_eq_cm_entry),
                       static_cast<size_t>(n) - sizeof(fi_eq_cm_entry));
+    }
     return type;
 }
 

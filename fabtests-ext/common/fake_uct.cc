@@ -28,12 +28,15 @@ endpoint::endpoint(uct_ep_h real) : real_(real)
 
 ucs_status_t endpoint::admit()
 {
-    if (failure_ != UCS_OK)
+    if (failure_ != UCS_OK) {
         return failure_;
-    if (budget_ == 0 || !pending_.empty())
+    }
+    if (budget_ == 0 || !pending_.empty()) {
         return UCS_ERR_NO_RESOURCE;
-    if (budget_ > 0)
+    }
+    if (budget_ > 0) {
         --budget_;
+    }
     ++sends_;
     return UCS_OK;
 }
@@ -43,32 +46,38 @@ void endpoint::release()
     budget_ = -1;
     std::deque<uct_pending_req_t *> waiting;
     waiting.swap(pending_);
-    for (uct_pending_req_t *req : waiting)
+    for (uct_pending_req_t *req : waiting) {
         run(req);
+    }
 }
 
 // What the lane behind has no room for either waits there, for its progress to run it.
 void endpoint::run(uct_pending_req_t *req)
 {
-    while (req->func(req) != UCS_OK)
-        if (pending_add(this, req, 0) == UCS_OK)
+    while (req->func(req) != UCS_OK) {
+        if (pending_add(this, req, 0) == UCS_OK) {
             return;
+        }
+    }
 }
 
 void endpoint::complete(size_t index, ucs_status_t status)
 {
     uct_completion_t *comp = held_.at(index);
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
-    if (status != UCS_OK && comp->status == UCS_OK)
+    if (status != UCS_OK && comp->status == UCS_OK) {
         comp->status = status;
-    if (--comp->count == 0)
+    }
+    if (--comp->count == 0) {
         comp->func(comp);
+    }
 }
 
 ucs_status_t endpoint::zcopy_result(ucs_status_t status, uct_completion_t *comp)
 {
-    if (status != UCS_OK || !hold_)
+    if (status != UCS_OK || !hold_) {
         return status;
+    }
     held_.push_back(comp);
     return UCS_INPROGRESS;
 }
@@ -84,8 +93,9 @@ ssize_t endpoint::am_bcopy(uct_ep_h ep, uint8_t id, uct_pack_callback_t pack, vo
                            unsigned flags)
 {
     ucs_status_t status = of(ep)->admit();
-    if (status != UCS_OK)
+    if (status != UCS_OK) {
         return status;
+    }
     return uct_ep_am_bcopy(of(ep)->real_, id, pack, arg, flags);
 }
 
@@ -118,8 +128,9 @@ ucs_status_t endpoint::am_zcopy(uct_ep_h ep, uint8_t id, const void *header, uns
                                 uct_completion_t *comp)
 {
     ucs_status_t status = of(ep)->admit();
-    if (status != UCS_OK)
+    if (status != UCS_OK) {
         return status;
+    }
     gather g = {header, header_length, iov, count};
     ssize_t n = uct_ep_am_bcopy(of(ep)->real_, id, pack_gather, &g, 0);
     return of(ep)->zcopy_result(n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n), comp);
@@ -130,8 +141,9 @@ ucs_status_t endpoint::get_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t count
 {
     ++of(ep)->gets_;
     if (of(ep)->get_failure_ != UCS_OK) {
-        if (!of(ep)->hold_)
+        if (!of(ep)->hold_) {
             return of(ep)->get_failure_;
+        }
         of(ep)->held_.push_back(comp); // fails later
         return UCS_INPROGRESS;
     }
@@ -152,8 +164,9 @@ ucs_status_t endpoint::put_short(uct_ep_h ep, const void *data, unsigned length,
 
 ucs_status_t endpoint::pending_add(uct_ep_h ep, uct_pending_req_t *req, unsigned flags)
 {
-    if (of(ep)->budget_ != 0)
+    if (of(ep)->budget_ != 0) {
         return uct_ep_pending_add(of(ep)->real_, req, flags);
+    }
     of(ep)->pending_.push_back(req);
     return UCS_OK;
 }
@@ -162,9 +175,11 @@ void endpoint::pending_purge(uct_ep_h ep, uct_pending_purge_callback_t cb, void 
 {
     std::deque<uct_pending_req_t *> waiting;
     waiting.swap(of(ep)->pending_);
-    for (uct_pending_req_t *req : waiting)
-        if (cb)
+    for (uct_pending_req_t *req : waiting) {
+        if (cb) {
             cb(req, arg);
+        }
+    }
     uct_ep_pending_purge(of(ep)->real_, cb, arg);
 }
 
@@ -186,8 +201,9 @@ ucs_status_t endpoint::check(uct_ep_h, unsigned, uct_completion_t *)
 void endpoint::destroy(uct_ep_h ep)
 {
     // Late completions still come: this object lives as long as the test.
-    if (of(ep)->real_)
+    if (of(ep)->real_) {
         uct_ep_destroy(of(ep)->real_);
+    }
     of(ep)->real_ = nullptr;
 }
 

@@ -23,8 +23,9 @@ inline std::map<std::string, bool> read(const std::string &only = "")
         std::string face, group, kind, function, state;
         if (line[0] != '#' && std::getline(in, face, '\t') && std::getline(in, group, '\t') &&
             std::getline(in, kind, '\t') && std::getline(in, function, '\t') &&
-            std::getline(in, state, '\t') && (only.empty() || face == only))
+            std::getline(in, state, '\t') && (only.empty() || face == only)) {
             table[function] = state == "works";
+        }
     }
     return table;
 }

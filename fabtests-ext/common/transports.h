@@ -20,13 +20,15 @@ namespace ucp_test {
 inline std::vector<const char *> transports(std::initializer_list<const char *> usual)
 {
     const char *asked = getenv("UCXLIKE_TEST_TLS");
-    if (!asked)
+    if (!asked) {
         return usual;
+    }
     static std::list<std::string> kept; // the names are pointers
     std::vector<const char *> sets;
     std::istringstream words(asked);
-    for (std::string word; words >> word;)
+    for (std::string word; words >> word;) {
         sets.push_back(kept.emplace_back(word).c_str());
+    }
     return sets;
 }
 
@@ -34,8 +36,9 @@ inline std::vector<const char *> transports(std::initializer_list<const char *> 
 inline std::string transports_name(const testing::TestParamInfo<const char *> &info)
 {
     std::string name = info.param;
-    if (name.ends_with(",self"))
+    if (name.ends_with(",self")) {
         name.erase(name.rfind(','));
+    }
     std::replace(name.begin(), name.end(), ',', '_');
     return name;
 }

@@ -17,8 +17,9 @@ namespace ucp_test {
 inline void fill(void *data, size_t length, unsigned seed)
 {
     auto *p = static_cast<uint8_t *>(data);
-    for (size_t i = 0; i < length; ++i)
+    for (size_t i = 0; i < length; ++i) {
         p[i] = static_cast<uint8_t>((i * 131 + (i >> 8) * 17 + seed) & 0xff);
+    }
 }
 
 inline std::vector<char> pattern(size_t length, unsigned seed = 1)
@@ -41,15 +42,17 @@ class pair : public testing::TestWithParam<const char *> {
     void start()
     {
         a_ = std::make_unique<entity>(opts);
-        if (!is_self())
+        if (!is_self()) {
             b_ = std::make_unique<entity>(opts);
+        }
         ASSERT_NE(nullptr, a().worker);
         ASSERT_NE(nullptr, b().worker);
         ASSERT_EQ(UCS_OK, create_ep(a(), b().address(), &ab));
-        if (is_self())
+        if (is_self()) {
             ba = ab;
-        else
+        } else {
             ASSERT_EQ(UCS_OK, create_ep(b(), a().address(), &ba));
+        }
     }
 
     void TearDown() override { stop(); }
@@ -74,8 +77,9 @@ class pair : public testing::TestWithParam<const char *> {
     void progress()
     {
         a_->progress();
-        if (b_)
+        if (b_) {
             b_->progress();
+        }
     }
 
     bool until(const std::function<bool()> &done, double seconds = patience)
@@ -153,8 +157,9 @@ struct generic_type {
     {
         auto *st = static_cast<state *>(s);
         st->type->note_thread();
-        if (st->type->unpack_status != UCS_OK)
+        if (st->type->unpack_status != UCS_OK) {
             return st->type->unpack_status;
+        }
         memcpy(st->buffer + offset, src, length);
         return UCS_OK;
     }

@@ -52,24 +52,29 @@ class member {
         size_t length = sizeof(b->entries[rank].name);
         REQUIRE_EQ(fi_getname(&side_.ep->fid, b->entries[rank].name, &length), 0);
         b->entries[rank].there = true;
-        for (message &m : in_)
+        for (message &m : in_) {
             post(&m);
+        }
     }
 
     void run()
     {
-        for (round_ = 0; round_ < plan_.rounds; ++round_)
+        for (round_ = 0; round_ < plan_.rounds; ++round_) {
             do {
                 bool moved = send_round();
                 moved |= receive();
-                if (!moved)
+                if (!moved) {
                     sched_yield();
+                }
             } while (!complete());
+        }
         // Who leaves first must not take the others' answers with it.
         ++board_->finished;
-        while (board_->finished < plan_.processes)
-            if (!receive())
+        while (board_->finished < plan_.processes) {
+            if (!receive()) {
                 sched_yield();
+            }
+        }
     }
 
   private:
@@ -90,13 +95,15 @@ class member {
         bool moved = false;
         for (unsigned i = 0; i < plan_.processes; ++i) {
             unsigned to = (rank_ + i) % plan_.processes;
-            if (sent_[to] > round_ || !knows(to))
+            if (sent_[to] > round_ || !knows(to)) {
                 continue;
+            }
             message m = {rank_, to, round_, 0};
             m.check = check_of(m);
             ssize_t r = fi_inject(side_.ep, &m, sizeof(m), address_[to]);
-            if (r == -FI_EAGAIN)
+            if (r == -FI_EAGAIN) {
                 continue;
+            }
             REQUIRE_EQ(r, 0);
             ++sent_[to];
             moved = true;
@@ -188,8 +195,9 @@ int main(int argc, char **argv)
     std::vector<pid_t> pids;
     for (unsigned rank = 0; rank < p.processes; ++rank) {
         pids.push_back(fork());
-        if (pids.back() == 0)
+        if (pids.back() == 0) {
             child(b, p, rank);
+        }
         REQUIRE(pids.back() > 0);
     }
     unsigned failures = 0;
@@ -197,9 +205,10 @@ int main(int argc, char **argv)
         int status = 0;
         waitpid(pid, &status, 0);
         failures += status != 0;
-        if (WIFSIGNALED(status))
+        if (WIFSIGNALED(status)) {
             fprintf(stderr, "a process %s\n",
                     WTERMSIG(status) == SIGALRM ? "hangs" : strsignal(WTERMSIG(status)));
+        }
     }
     printf("%u processes, %u rounds, up to %u ms of skew: %u failed\n", p.processes, p.rounds,
            p.skew, failures);

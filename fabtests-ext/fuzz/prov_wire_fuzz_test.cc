@@ -38,8 +38,9 @@ class prov_wire_fuzz : public testing::Test {
     bytes any(size_t n)
     {
         bytes b(n);
-        for (uint8_t &c : b)
+        for (uint8_t &c : b) {
             c = static_cast<uint8_t>(below(256));
+        }
         return b;
     }
 
@@ -57,20 +58,27 @@ class prov_wire_fuzz : public testing::Test {
     {
         uint8_t to[wire::max_header];
         wire::builder b(to);
-        if (coin())
+        if (coin()) {
             b.tag(word());
-        if (coin())
+        }
+        if (coin()) {
             b.data(word());
-        if (coin())
+        }
+        if (coin()) {
             b.ack(word());
-        if (coin())
+        }
+        if (coin()) {
             b.ack_on_arrival();
-        if (coin())
+        }
+        if (coin()) {
             b.group(word());
-        if (coin())
+        }
+        if (coin()) {
             b.rma({word(), word(), word()});
-        if (coin())
+        }
+        if (coin()) {
             b.say_hello(hello());
+        }
         size_t n = b.finish(static_cast<uint32_t>(word()), static_cast<uint16_t>(below(20)));
         EXPECT_LE(n, sizeof(to));
         return bytes(to, to + n);
@@ -81,18 +89,24 @@ class prov_wire_fuzz : public testing::Test {
     {
         uint8_t to[wire::max_header];
         wire::builder b(to);
-        if (m.flags & wire::has_tag)
+        if (m.flags & wire::has_tag) {
             b.tag(m.tag);
-        if (m.flags & wire::has_data)
+        }
+        if (m.flags & wire::has_data) {
             b.data(m.data);
-        if (m.flags & wire::has_ack)
+        }
+        if (m.flags & wire::has_ack) {
             b.ack(m.ack);
-        if (m.flags & wire::on_arrival)
+        }
+        if (m.flags & wire::on_arrival) {
             b.ack_on_arrival();
-        if (m.flags & wire::has_group)
+        }
+        if (m.flags & wire::has_group) {
             b.group(m.group);
-        if (m.flags & wire::has_rma)
+        }
+        if (m.flags & wire::has_rma) {
             b.rma(m.rma);
+        }
         if (m.hello) {
             wire::hello h;
             memcpy(&h, m.hello, sizeof(h));
@@ -118,8 +132,9 @@ class prov_wire_fuzz : public testing::Test {
             b[below(std::min<size_t>(b.size(), 8))] = static_cast<uint8_t>(below(256));
             break;
         default:
-            for (size_t i = 1 + below(8); i > 0; --i)
+            for (size_t i = 1 + below(8); i > 0; --i) {
                 b[below(b.size())] ^= static_cast<uint8_t>(1u << below(8));
+            }
         }
     }
 
@@ -129,8 +144,9 @@ class prov_wire_fuzz : public testing::Test {
         std::unique_ptr<uint8_t[]> exact(new uint8_t[b.size()]);
         std::copy(b.begin(), b.end(), exact.get());
         wire::message m;
-        if (!wire::parse(exact.get(), b.size(), m))
+        if (!wire::parse(exact.get(), b.size(), m)) {
             return false;
+        }
         EXPECT_EQ(rebuild(m), b);
         return true;
     }
@@ -142,8 +158,9 @@ class prov_wire_fuzz : public testing::Test {
 
 TEST_F(prov_wire_fuzz, messages_that_were_built_are_understood)
 {
-    for (int i = 0; i < rounds_ / 10; ++i)
+    for (int i = 0; i < rounds_ / 10; ++i) {
         ASSERT_TRUE(accepted(message()));
+    }
 }
 
 TEST_F(prov_wire_fuzz, damaged_messages_are_refused_or_are_other_messages)
@@ -172,8 +189,9 @@ TEST_F(prov_wire_fuzz, announcements_are_whole_or_refused)
         std::unique_ptr<uint8_t[]> exact(new uint8_t[b.size()]);
         std::copy(b.begin(), b.end(), exact.get());
         wire::notice n;
-        if (!wire::parse(exact.get(), b.size(), n))
+        if (!wire::parse(exact.get(), b.size(), n)) {
             return false;
+        }
         EXPECT_EQ(b.size(), sizeof(n));
         EXPECT_EQ(n.magic, wire::notice::right_magic);
         EXPECT_TRUE(n.who.family == 4 || n.who.family == 6);

@@ -16,8 +16,9 @@ using ucp::dt_iter;
 std::vector<char> pattern(size_t n)
 {
     std::vector<char> v(n);
-    for (size_t i = 0; i < n; ++i)
+    for (size_t i = 0; i < n; ++i) {
         v[i] = static_cast<char>(i * 7 + 3);
+    }
     return v;
 }
 
@@ -50,8 +51,9 @@ struct probe {
     static ucs_status_t unpack(void *state, size_t offset, const void *src, size_t length)
     {
         auto *p = static_cast<probe *>(state);
-        if (p->unpack_status == UCS_OK)
+        if (p->unpack_status == UCS_OK) {
             memcpy(p->buffer + offset, src, length);
+        }
         return p->unpack_status;
     }
     static void finish(void *state) { ++static_cast<probe *>(state)->finishes; }

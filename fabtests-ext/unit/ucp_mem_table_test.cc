@@ -34,8 +34,9 @@ TEST(mem_table, every_view_sees_what_comes_and_goes)
 {
     ucp::mem_table table;
     ucp::mem_views one(table), other(table);
-    for (uint64_t id = 1; id <= 3; ++id)
+    for (uint64_t id = 1; id <= 3; ++id) {
         table.by_id.add({id, id * 1000, 10, mem(id)});
+    }
     EXPECT_EQ(mem(2), one.by_id.find(2).mem);
     table.by_id.remove(2);
     table.by_id.remove(7); // never was

@@ -50,11 +50,12 @@ class ucp_proto : public testing::Test {
 
     void TearDown() override
     {
-        for (ucp_ep_h ep : {ab, ba})
+        for (ucp_ep_h ep : {ab, ba}) {
             if (ep) {
                 ucs_status_ptr_t p = close_nb(ep, true);
                 wait({a.get(), b.get()}, p);
             }
+        }
         b.reset();
         a.reset();
     }
@@ -129,13 +130,16 @@ TEST_F(ucp_proto, sends_that_find_no_room_keep_their_order)
                                static_cast<unsigned>(i)));
         ins.emplace_back(outs[i].size());
     }
-    for (size_t i = 0; i < 40; ++i)
+    for (size_t i = 0; i < 40; ++i) {
         ASSERT_TRUE(UCS_PTR_IS_PTR(send(outs[i], &sent[i]))) << "queued";
+    }
     progress();
-    for (const counted &c : sent)
+    for (const counted &c : sent) {
         EXPECT_EQ(0, c.calls);
-    for (size_t i = 0; i < 40; ++i)
+    }
+    for (size_t i = 0; i < 40; ++i) {
         recv(ins[i], &got[i]);
+    }
     lane->release();
     ASSERT_TRUE(until([&] { return got[39].calls == 1 && sent[39].calls == 1; }));
     ASSERT_TRUE(until(
@@ -177,16 +181,19 @@ TEST_F(ucp_proto, fast_completion_copies_what_would_hold_the_buffer)
         int before = arrived;
         ASSERT_TRUE(until([&] { return got.calls == 1 && arrived > before; }));
         EXPECT_EQ(out, in);
-        for (void *s : sent)
+        for (void *s : sent) {
             EXPECT_EQ(fast, s == nullptr || ucp_request_is_completed(s));
+        }
         EXPECT_TRUE(until([&] {
-            while (lane->held() != 0)
+            while (lane->held() != 0) {
                 lane->complete(0);
+            }
             return std::all_of(std::begin(sent), std::end(sent),
                                [](void *s) { return s == nullptr || ucp_request_is_completed(s); });
         }));
-        for (void *s : sent)
+        for (void *s : sent) {
             EXPECT_EQ(UCS_OK, wait({a.get(), b.get()}, s));
+        }
     }
 }
 
@@ -237,7 +244,7 @@ TEST_F(ucp_proto, zcopy_completes_once_after_all_pieces_in_any_order)
 {
     ab->limits.rndv_thresh = SIZE_MAX;
     ab->limits.zcopy_thresh = 1000;
-    for (bool backwards : {false, true})
+    for (bool backwards : {false, true}) {
         for (ucs_status_t one : {UCS_OK, UCS_ERR_IO_ERROR}) {
             auto out = pattern(50000), in = std::vector<char>(50000);
             counted &s = count(), &r = count();
@@ -256,6 +263,7 @@ TEST_F(ucp_proto, zcopy_completes_once_after_all_pieces_in_any_order)
             EXPECT_EQ(1, s.calls);
             EXPECT_EQ(one, s.status);
         }
+    }
 }
 
 TEST_F(ucp_proto, b193_failed_ep_completes_a_zcopy_send_only_when_the_lane_let_go)
@@ -269,8 +277,9 @@ TEST_F(ucp_proto, b193_failed_ep_completes_a_zcopy_send_only_when_the_lane_let_g
     ab->set_failed(UCS_ERR_ENDPOINT_TIMEOUT);
     ASSERT_TRUE(until([&] { return errors_a.count == 1; }));
     EXPECT_EQ(0, s.calls) << "the transport may still read the buffer";
-    while (lane->held() > 0)
+    while (lane->held() > 0) {
         lane->complete(0, UCS_ERR_CANCELED);
+    }
     EXPECT_EQ(1, s.calls);
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, s.status);
     EXPECT_EQ(1, errors_a.count);
@@ -319,13 +328,15 @@ TEST_F(ucp_proto, b193_receiver_of_a_rendezvous_completes_once_when_the_sender_d
     counted &s = count(), &r = count();
     recv(in, &r, 5);
     ASSERT_TRUE(UCS_PTR_IS_PTR(send(out, &s, 5)));
-    if (!until([&] { return back->held() > 0 || r.calls; }) || r.calls)
+    if (!until([&] { return back->held() > 0 || r.calls; }) || r.calls) {
         GTEST_SKIP() << "this lane does not get";
+    }
     ba->set_failed(UCS_ERR_ENDPOINT_TIMEOUT);
     ASSERT_TRUE(until([&] { return errors_b.count == 1; }));
     EXPECT_EQ(0, r.calls) << "the transport may still write the buffer";
-    while (back->held() > 0)
+    while (back->held() > 0) {
         back->complete(0, UCS_ERR_CANCELED);
+    }
     EXPECT_EQ(1, r.calls);
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, r.status);
 }
@@ -387,8 +398,9 @@ TEST_F(ucp_proto, rendezvous_falls_back_to_fragments_when_get_fails)
         send(out, &s);
         if (late) {
             until([&] { return back->held() > 0 || r.calls; });
-            while (back->held() > 0)
+            while (back->held() > 0) {
                 back->complete(0, UCS_ERR_IO_ERROR);
+            }
         }
         ASSERT_TRUE(until([&] { return s.calls == 1 && r.calls == 1; }));
         EXPECT_EQ(UCS_OK, s.status);

@@ -102,8 +102,9 @@ TEST(ucs_match, random_traffic_matches_like_two_lists)
         if (rng() % 2) {
             policy::pattern p = {tag, masks[rng() % 6]};
             auto expected = msgs.begin();
-            while (expected != msgs.end() && !policy::matches(p, (*expected)->tag))
+            while (expected != msgs.end() && !policy::matches(p, (*expected)->tag)) {
                 ++expected;
+            }
             matcher::msg_entry *got = m.match_msg(p);
             ASSERT_EQ(expected == msgs.end() ? nullptr : expected->get(), got);
             if (got) {
@@ -115,8 +116,9 @@ TEST(ucs_match, random_traffic_matches_like_two_lists)
             }
         } else {
             auto expected = recvs.begin();
-            while (expected != recvs.end() && !policy::matches((*expected)->p, tag))
+            while (expected != recvs.end() && !policy::matches((*expected)->p, tag)) {
                 ++expected;
+            }
             matcher::recv_entry *got = m.match_recv(tag);
             ASSERT_EQ(expected == recvs.end() ? nullptr : expected->get(), got);
             if (got) {

@@ -28,8 +28,9 @@ struct address {
     {
         address a;
         sa_family_t family = AF_UNSPEC;
-        if (bytes && length >= sizeof(sa_family_t))
+        if (bytes && length >= sizeof(sa_family_t)) {
             memcpy(&family, bytes, sizeof(family));
+        }
         if (family == AF_INET && length >= sizeof(sockaddr_in)) {
             sockaddr_in in;
             memcpy(&in, bytes, sizeof(in));

@@ -94,8 +94,9 @@ void execute(fi_op op, size_t count, char *at, const char *operand, const char *
         memcpy(old, at, sizeof(T));
         if (op != FI_ATOMIC_READ) {
             memcpy(static_cast<void *>(&x), operand, sizeof(T));
-            if (op >= FI_CSWAP)
+            if (op >= FI_CSWAP) {
                 memcpy(static_cast<void *>(&c), compare, sizeof(T));
+            }
             T n = apply(op, v, x, c);
             memcpy(at, static_cast<const void *>(&n), sizeof(T));
         }
@@ -146,36 +147,42 @@ size_t atomic_size(fi_datatype type)
 
 bool atomic_valid(fi_datatype type, fi_op op, atomic_form form)
 {
-    if (!atomic_size(type) || static_cast<unsigned>(op) >= FI_ATOMIC_OP_LAST)
+    if (!atomic_size(type) || static_cast<unsigned>(op) >= FI_ATOMIC_OP_LAST) {
         return false;
+    }
     const type_row &t = types[type];
     switch (op) {
     case FI_MIN:
     case FI_MAX:
-        if (t.complex)
+        if (t.complex) {
             return false;
+        }
         break;
     case FI_BOR:
     case FI_BAND:
     case FI_BXOR:
     case FI_MSWAP:
-        if (!t.integer)
+        if (!t.integer) {
             return false;
+        }
         break;
     case FI_CSWAP_LE:
     case FI_CSWAP_LT:
     case FI_CSWAP_GE:
     case FI_CSWAP_GT:
-        if (t.complex)
+        if (t.complex) {
             return false;
+        }
         break;
     default:
         break;
     }
-    if (op >= FI_CSWAP)
+    if (op >= FI_CSWAP) {
         return form == atomic_form::compare;
-    if (op == FI_ATOMIC_READ)
+    }
+    if (op == FI_ATOMIC_READ) {
         return form == atomic_form::fetch;
+    }
     return form != atomic_form::compare;
 }
 

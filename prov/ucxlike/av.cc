@@ -37,8 +37,9 @@ av::av(domain *dom, const fi_av_attr &attr, void *context)
 
 av::~av()
 {
-    if (eq_)
+    if (eq_) {
         eq_->detach();
+    }
     domain_->drop_ref();
 }
 
@@ -59,8 +60,9 @@ int av::open(fid_domain *d, fi_av_attr *attr, fid_av **out, void *context)
         return -FI_ENOSYS;
     }
     return guard([&] {
-        if (attr->type == FI_AV_UNSPEC)
+        if (attr->type == FI_AV_UNSPEC) {
             attr->type = FI_AV_TABLE;
+        }
         *out = new av(from_fid<domain>(d), *attr, context);
         return 0;
     });
@@ -119,8 +121,9 @@ fi_addr_t av::index_of(const address &a)
     std::lock_guard g(mutex_);
     fi_addr_t lowest = FI_ADDR_NOTAVAIL;
     auto [from, to] = index_.equal_range(a);
-    for (auto it = from; it != to; ++it)
+    for (auto it = from; it != to; ++it) {
         lowest = std::min(lowest, it->second);
+    }
     return lowest;
 }
 
@@ -128,10 +131,12 @@ int av::insert_one(const address &a, fi_addr_t *out, int *error, uint64_t user_i
 {
     uint32_t index;
     if (a.empty() || a.port() == 0) {
-        if (out)
+        if (out) {
             *out = FI_ADDR_NOTAVAIL;
-        if (error)
+        }
+        if (error) {
             *error = FI_EINVAL;
+        }
         return 0;
     }
     if (!free_.empty()) {
@@ -146,20 +151,24 @@ int av::insert_one(const address &a, fi_addr_t *out, int *error, uint64_t user_i
     }
     reported_[index] = by_user ? user_id : index;
     index_.emplace(a, index);
-    if (out)
+    if (out) {
         *out = index;
-    if (error)
+    }
+    if (error) {
         *error = 0;
-    for (rdm_endpoint *ep : endpoints_)
+    }
+    for (rdm_endpoint *ep : endpoints_) {
         ep->address_inserted(a, index, reported_[index]);
+    }
     return 1;
 }
 
 // With FI_EVENT the result is reported through the event queue.
 int av::finish(size_t, size_t good, void *context, uint64_t)
 {
-    if (!(flags_ & FI_EVENT) || !eq_)
+    if (!(flags_ & FI_EVENT) || !eq_) {
         return static_cast<int>(good);
+    }
     eq::event e;
     e.type = FI_AV_COMPLETE;
     e.fid = &fid;
@@ -197,8 +206,9 @@ int av::insert(fid_av *f, const void *addr, size_t count, fi_addr_t *out, uint64
             int ok = self->insert_one(address::from(at, size), out ? out + i : nullptr, &error,
                                       by_user ? out[i] : 0, by_user);
             good += static_cast<size_t>(ok);
-            if (errors)
+            if (errors) {
                 errors[i] = error;
+            }
             if (!ok && self->eq_) {
                 eq::event e;
                 e.error = error;
@@ -225,14 +235,17 @@ static std::string counted(const char *first, size_t i)
 {
     std::string s(first);
     size_t digits = s.size();
-    while (digits > 0 && isdigit(static_cast<unsigned char>(s[digits - 1])))
+    while (digits > 0 && isdigit(static_cast<unsigned char>(s[digits - 1]))) {
         --digits;
-    if (i == 0 || digits == s.size())
+    }
+    if (i == 0 || digits == s.size()) {
         return s;
+    }
     std::string number = std::to_string(std::stoul(s.substr(digits)) + i);
     size_t width = s.size() - digits;
-    if (number.size() < width)
+    if (number.size() < width) {
         number.insert(0, width - number.size(), '0');
+    }
     return s.substr(0, digits) + number;
 }
 
@@ -265,13 +278,15 @@ int av::insertsym(fid_av *f, const char *node, size_t nodecnt, const char *servi
                     resolve(counted(node, n).c_str(), counted(service, s).c_str(), 0, family, &a);
                 int ok = 0;
                 int bad = FI_EINVAL;
-                if (error == 0)
+                if (error == 0) {
                     ok = self->insert_one(a, out ? out + i : nullptr, &bad, by_user ? out[i] : 0,
                                           by_user);
-                else if (out)
+                } else if (out) {
                     out[i] = FI_ADDR_NOTAVAIL;
-                if (errors)
+                }
+                if (errors) {
                     errors[i] = ok ? 0 : bad;
+                }
                 if (!ok && self->eq_) {
                     eq::event e;
                     e.error = bad;
@@ -313,8 +328,9 @@ int av::remove(fid_av *f, fi_addr_t *addrs, size_t count, uint64_t flags)
             self->entries_[index] = address();
             self->free_.push_back(static_cast<uint32_t>(index));
             std::push_heap(self->free_.begin(), self->free_.end(), std::greater<>());
-            for (rdm_endpoint *ep : self->endpoints_)
+            for (rdm_endpoint *ep : self->endpoints_) {
                 ep->address_removed(a, index);
+            }
         }
         return result;
     });
@@ -332,8 +348,9 @@ int av::lookup(fid_av *f, fi_addr_t index, void *addr, size_t *addrlen)
 
 const char *av::straddr(fid_av *f, const void *addr, char *buf, size_t *len)
 {
-    if (!addr || !len)
+    if (!addr || !len) {
         return nullptr;
+    }
     av *self = from_fid<av>(f);
     uint32_t format = self->domain_->addr_format();
     sa_family_t family;
@@ -341,8 +358,9 @@ const char *av::straddr(fid_av *f, const void *addr, char *buf, size_t *len)
     bool six = format == FI_SOCKADDR_IN6 || (format == FI_SOCKADDR && family == AF_INET6);
     std::string text =
         address_text(address::from(addr, six ? sizeof(sockaddr_in6) : sizeof(sockaddr_in)));
-    if (buf && *len)
+    if (buf && *len) {
         snprintf(buf, *len, "%s", text.c_str());
+    }
     *len = text.size() + 1;
     return buf;
 }

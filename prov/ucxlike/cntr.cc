@@ -26,8 +26,9 @@ int cntr::open(fid_domain *dom, fi_cntr_attr *attr, fid_cntr **out, void *contex
     PROV_CHECK_ARG(CNTR, out, "fi_cntr_open: cntr must not be NULL\n");
     PROV_CHECK_ARG(CNTR, a.events == FI_CNTR_EVENTS_COMP,
                    "fi_cntr_open: attr->events %d is not FI_CNTR_EVENTS_COMP\n", a.events);
-    if (int error = check("fi_cntr_open", a.wait_obj, a.wait_set))
+    if (int error = check("fi_cntr_open", a.wait_obj, a.wait_set)) {
         return error;
+    }
     return guard([&] {
         *out = new cntr(from_fid<domain>(dom), a, context);
         return 0;
@@ -89,20 +90,25 @@ int cntr::wait(fid_cntr *f, uint64_t threshold, int timeout)
     uint64_t errors = self->errors_;
     for (;;) {
         uint64_t value = read(f);
-        if (value >= threshold)
+        if (value >= threshold) {
             return 0;
-        if (self->errors_ != errors)
+        }
+        if (self->errors_ != errors) {
             return -FI_EAVAIL;
-        if (end.left() == 0)
+        }
+        if (end.left() == 0) {
             return -FI_ETIMEDOUT;
-        if (!self->can_sleep())
+        }
+        if (!self->can_sleep()) {
             continue;
+        }
         int error = guard([&] {
             self->sleep([&] { return self->value_ != value || self->errors_ != errors; }, end);
             return 0;
         });
-        if (error)
+        if (error) {
             return error;
+        }
     }
 }
 

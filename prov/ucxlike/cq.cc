@@ -55,8 +55,9 @@ int cq::open(fid_domain *dom, fi_cq_attr *attr, fid_cq **out, void *context)
                    a.format);
     PROV_CHECK_ARG(CQ, a.size <= (size_t(1) << 24), "fi_cq_open: attr->size %zu is too large\n",
                    a.size);
-    if (int error = check("fi_cq_open", a.wait_obj, a.wait_set))
+    if (int error = check("fi_cq_open", a.wait_obj, a.wait_set)) {
         return error;
+    }
     return guard([&] {
         *out = new cq(from_fid<domain>(dom), a, context);
         return 0;
@@ -67,8 +68,9 @@ void cq::grow()
 {
     std::vector<completion> larger(ring_.size() * 2);
     size_t mask = larger.size() - 1;
-    for (size_t i = head_; i != tail_; ++i)
+    for (size_t i = head_; i != tail_; ++i) {
         larger[i & mask] = ring_[i & mask_];
+    }
     ring_.swap(larger);
     mask_ = mask;
 }
@@ -88,8 +90,9 @@ void cq::write_error(const completion &c, int err, int prov_errno, size_t overfl
     e.entry.err = err;
     e.entry.prov_errno = prov_errno;
     e.source = c.source;
-    if (err_data_size)
+    if (err_data_size) {
         e.data.assign(static_cast<const char *>(err_data), err_data_size);
+    }
     errors_.push_back(std::move(e));
     completion *mark = add();
     *mark = {};
@@ -118,8 +121,9 @@ static UCS_ALWAYS_INLINE void copy_entry(char *to, const completion &c, size_t s
 
 ssize_t cq::take(void *buf, size_t count, fi_addr_t *source)
 {
-    if (empty())
+    if (empty()) {
         return -FI_EAGAIN;
+    }
     ucs::opt_guard g(lock_);
     auto *to = static_cast<char *>(buf);
     size_t n = 0;
@@ -127,18 +131,22 @@ ssize_t cq::take(void *buf, size_t count, fi_addr_t *source)
     size_t tail = tail_.load(std::memory_order_relaxed);
     for (; n < count && head != tail; ++n, ++head) {
         const completion &c = ring_[head & mask_];
-        if (UCS_UNLIKELY(c.flags & error_mark))
+        if (UCS_UNLIKELY(c.flags & error_mark)) {
             break;
+        }
         copy_entry(to, c, entry_size_);
         to += entry_size_;
-        if (source)
+        if (source) {
             source[n] = c.source;
+        }
     }
     head_.store(head, std::memory_order_relaxed);
-    if (n)
+    if (n) {
         return static_cast<ssize_t>(n);
-    if (head == tail) // another thread was faster
+    }
+    if (head == tail) { // another thread was faster
         return -FI_EAGAIN;
+    }
     return ring_[head & mask_].flags & error_mark ? -FI_EAVAIL : 0;
 }
 
@@ -147,8 +155,9 @@ ssize_t cq::readfrom(fid_cq *f, void *buf, size_t count, fi_addr_t *source)
     cq *self = from_fid<cq>(f);
     if (!self->empty()) {
         ssize_t n = self->take(buf, count, source);
-        if (n != -FI_EAGAIN)
+        if (n != -FI_EAGAIN) {
             return n;
+        }
     }
     self->progress();
     return self->take(buf, count, source);
@@ -163,11 +172,13 @@ ssize_t cq::readerr(fid_cq *f, fi_cq_err_entry *buf, uint64_t)
 {
     cq *self = from_fid<cq>(f);
     PROV_CHECK_ARG(CQ, buf, "fi_cq_readerr: buf must not be NULL\n");
-    if (self->empty())
+    if (self->empty()) {
         self->progress();
+    }
     ucs::opt_guard g(self->lock_);
-    if (self->empty() || !(self->ring_[self->head_ & self->mask_].flags & error_mark))
+    if (self->empty() || !(self->ring_[self->head_ & self->mask_].flags & error_mark)) {
         return -FI_EAGAIN;
+    }
     error_entry &e = self->errors_.front();
     uint32_t api = self->domain_->api_version();
     void *user_data = buf->err_data;
@@ -185,9 +196,10 @@ ssize_t cq::readerr(fid_cq *f, fi_cq_err_entry *buf, uint64_t)
             buf->err_data_size = self->last_error_data_.size();
         }
         // Since 1.20 the entry goes on with the source address.
-        if (api >= FI_VERSION(1, 20))
+        if (api >= FI_VERSION(1, 20)) {
             memcpy(reinterpret_cast<char *>(buf) + sizeof(fi_cq_err_entry), &e.source,
                    sizeof(e.source));
+        }
     } else {
         memcpy(buf, &e.entry, offsetof(fi_cq_err_entry, err_data_size));
         buf->err_data = nullptr;
@@ -215,12 +227,15 @@ ssize_t cq::wait(void *buf, size_t count, fi_addr_t *source, const void *cond, i
         } else if (n != -FI_EAGAIN) {
             return got ? static_cast<ssize_t>(got) : n;
         }
-        if (got >= want)
+        if (got >= want) {
             return static_cast<ssize_t>(got);
-        if (signalled_.exchange(false))
+        }
+        if (signalled_.exchange(false)) {
             return got ? static_cast<ssize_t>(got) : -FI_EAGAIN;
-        if (end.left() == 0)
+        }
+        if (end.left() == 0) {
             return got ? static_cast<ssize_t>(got) : -FI_EAGAIN;
+        }
         sleep([this] { return news(); }, end);
     }
 }
@@ -249,8 +264,9 @@ ssize_t cq::sread(fid_cq *f, void *buf, size_t count, const void *cond, int time
 int cq::signal(fid_cq *f)
 {
     cq *self = from_fid<cq>(f);
-    if (!self->can_sleep())
+    if (!self->can_sleep()) {
         return -FI_EINVAL;
+    }
     self->signalled_ = true;
     self->ring();
     return 0;

@@ -65,8 +65,9 @@ class cq final : public fid_cq, public waitable {
     completion *add()
     {
         size_t tail = tail_.load(std::memory_order_relaxed);
-        if (UCS_UNLIKELY(tail - head_.load(std::memory_order_relaxed) > mask_))
+        if (UCS_UNLIKELY(tail - head_.load(std::memory_order_relaxed) > mask_)) {
             grow();
+        }
         return &ring_[tail & mask_];
     }
     void added()

@@ -74,8 +74,9 @@ int domain::bind(fid_t, fid_t other, uint64_t)
 char *region::at(uint64_t address, uint64_t bytes, uint64_t want) const
 {
     uint64_t offset = virtual_addresses ? address - reinterpret_cast<uintptr_t>(base) : address;
-    if (offset > length || bytes > length - offset || (access & want) != want)
+    if (offset > length || bytes > length - offset || (access & want) != want) {
         return nullptr;
+    }
     return base + offset;
 }
 
@@ -93,8 +94,9 @@ int domain::register_memory(const fi_mr_attr &attr, uint64_t flags, fid_mr **out
                    "fi_mr_reg: one buffer can be registered at a time, not %zu\n", attr.iov_count);
     PROV_CHECK_ARG(MR, !(flags & ~FI_RMA_EVENT), "fi_mr_reg: flags 0x%lx are not supported\n",
                    flags);
-    if (attr.iface != FI_HMEM_SYSTEM)
+    if (attr.iface != FI_HMEM_SYSTEM) {
         return -FI_ENOSYS;
+    }
     return guard([&] {
         auto m = std::make_unique<region>();
         m->fid.fclass = FI_CLASS_MR;
@@ -105,13 +107,15 @@ int domain::register_memory(const fi_mr_attr &attr, uint64_t flags, fid_mr **out
         m->length = attr.mr_iov->iov_len;
         m->access = attr.access;
         m->virtual_addresses = mr_mode_ & FI_MR_VIRT_ADDR;
-        if (!m->virtual_addresses)
+        if (!m->virtual_addresses) {
             m->base -= attr.offset, m->length += attr.offset;
+        }
         m->mem_desc = m.get();
         std::lock_guard g(mr_mutex_);
         if (mr_mode_ & FI_MR_PROV_KEY) {
-            while (mrs_.count(next_key_))
+            while (mrs_.count(next_key_)) {
                 ++next_key_;
+            }
             m->key = next_key_++;
         } else {
             m->key = attr.requested_key;
@@ -134,9 +138,11 @@ int domain::close_mr(fid_t f)
         std::lock_guard g(m->dom->mr_mutex_);
         m->dom->mrs_.erase(m->key);
     }
-    for (cntr *c : {m->reads, m->writes})
-        if (c)
+    for (cntr *c : {m->reads, m->writes}) {
+        if (c) {
             m->dom->release_counter(c);
+        }
+    }
     m->dom->drop_ref();
     delete m;
     return 0;
@@ -147,8 +153,9 @@ int domain::bind_mr(fid_t f, fid_t other, uint64_t flags)
 {
     auto *m = from_base<region, fid_mr>(f);
     PROV_CHECK_ARG(MR, other, "fi_mr_bind: fid must not be NULL\n");
-    if (other->fclass == FI_CLASS_EP)
+    if (other->fclass == FI_CLASS_EP) {
         return 0;
+    }
     PROV_CHECK_ARG(MR, other->fclass == FI_CLASS_CNTR,
                    "fi_mr_bind: fid is neither an endpoint nor a counter\n");
     PROV_CHECK_ARG(MR,
@@ -160,16 +167,20 @@ int domain::bind_mr(fid_t f, fid_t other, uint64_t flags)
         MR, !((flags & FI_REMOTE_READ) && m->reads) && !((flags & FI_REMOTE_WRITE) && m->writes),
         "fi_mr_bind: a counter is bound already\n");
     cntr *c = from_base<cntr, fid_cntr>(other);
-    if (flags & FI_REMOTE_READ)
+    if (flags & FI_REMOTE_READ) {
         m->reads = c;
-    if (flags & FI_REMOTE_WRITE)
+    }
+    if (flags & FI_REMOTE_WRITE) {
         m->writes = c;
+    }
     m->dom->counted_ = true;
     g.unlock();
     return guard([&] {
-        for (uint64_t bit : {FI_REMOTE_READ, FI_REMOTE_WRITE})
-            if (flags & bit)
+        for (uint64_t bit : {FI_REMOTE_READ, FI_REMOTE_WRITE}) {
+            if (flags & bit) {
                 m->dom->bind_counter(c);
+            }
+        }
         return 0;
     });
 }
@@ -179,16 +190,18 @@ void domain::bind_counter(cntr *c)
     std::lock_guard g(engines_mutex_);
     counters_.push_back(c);
     c->attach();
-    for (engine *e : engines_)
+    for (engine *e : engines_) {
         c->add_engine(e);
+    }
 }
 
 void domain::release_counter(cntr *c)
 {
     std::lock_guard g(engines_mutex_);
     counters_.erase(std::find(counters_.begin(), counters_.end(), c));
-    for (engine *e : engines_)
+    for (engine *e : engines_) {
         c->remove_engine(e);
+    }
     c->detach();
 }
 
@@ -196,26 +209,30 @@ void domain::add_engine(engine *e)
 {
     std::lock_guard g(engines_mutex_);
     engines_.push_back(e);
-    for (cntr *c : counters_)
+    for (cntr *c : counters_) {
         c->add_engine(e);
+    }
 }
 
 void domain::remove_engine(engine *e)
 {
     std::lock_guard g(engines_mutex_);
     engines_.erase(std::find(engines_.begin(), engines_.end(), e));
-    for (cntr *c : counters_)
+    for (cntr *c : counters_) {
         c->remove_engine(e);
+    }
 }
 
 void domain::count_access(uint64_t key, uint64_t access)
 {
     std::lock_guard g(mr_mutex_);
     auto it = mrs_.find(key);
-    if (it == mrs_.end())
+    if (it == mrs_.end()) {
         return;
-    if (cntr *c = access == FI_REMOTE_READ ? it->second->reads : it->second->writes)
+    }
+    if (cntr *c = access == FI_REMOTE_READ ? it->second->reads : it->second->writes) {
         c->count();
+    }
 }
 
 static int control_mr(fid_t, int command, void *)

@@ -48,8 +48,9 @@ struct domain final : fid_domain {
     // A peer's access to the region has ended.
     void accessed(uint64_t key, uint64_t access)
     {
-        if (UCS_UNLIKELY(counted_.load(std::memory_order_relaxed)))
+        if (UCS_UNLIKELY(counted_.load(std::memory_order_relaxed))) {
             count_access(key, access);
+        }
     }
     int register_memory(const fi_mr_attr &attr, uint64_t flags, fid_mr **out);
     // An endpoint's engine, which reading the counter of a region progresses as well.

@@ -25,10 +25,12 @@ endpoint::endpoint(domain *d, const fi_info &info, void *context, bool rdm)
     rma = &rma_ops;
     atomic = &atomic_ops;
     collective = &no_collective_ops;
-    if (info.tx_attr)
+    if (info.tx_attr) {
         tx_flags = info.tx_attr->op_flags;
-    if (info.rx_attr)
+    }
+    if (info.rx_attr) {
         rx_flags = info.rx_attr->op_flags;
+    }
     size_t size = info.tx_attr && info.tx_attr->size ? info.tx_attr->size : limit::tx_size;
     tx_limit = d->tx_size() ? d->tx_size() : size;
     dom->add_ref();
@@ -63,34 +65,44 @@ int endpoint::open(fid_domain *d, fi_info *info, fid_ep **out, void *context)
 unsigned endpoint::tx_options(uint64_t flags) const
 {
     unsigned o = 0;
-    if (!tx_selective || (flags & FI_COMPLETION))
+    if (!tx_selective || (flags & FI_COMPLETION)) {
         o |= tx_complete;
-    if (flags & FI_REMOTE_CQ_DATA)
+    }
+    if (flags & FI_REMOTE_CQ_DATA) {
         o |= tx_data;
-    if (flags & FI_INJECT)
+    }
+    if (flags & FI_INJECT) {
         o |= tx_inject;
-    if (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE))
+    }
+    if (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) {
         o |= tx_deliver;
-    else if (flags & FI_TRANSMIT_COMPLETE)
+    } else if (flags & FI_TRANSMIT_COMPLETE) {
         o |= tx_transmit;
-    if (flags & FI_MULTICAST)
+    }
+    if (flags & FI_MULTICAST) {
         o |= tx_group;
+    }
     return o;
 }
 
 template <class F>
 void endpoint::for_each_queue(F &&f)
 {
-    if (tx_cq)
+    if (tx_cq) {
         f(tx_cq);
-    if (rx_cq)
+    }
+    if (rx_cq) {
         f(rx_cq);
-    if (events)
+    }
+    if (events) {
         f(events);
+    }
     for (cntr *c :
-         {send_cntr, recv_cntr, read_cntr, write_cntr, remote_read_cntr, remote_write_cntr})
-        if (c)
+         {send_cntr, recv_cntr, read_cntr, write_cntr, remote_read_cntr, remote_write_cntr}) {
+        if (c) {
             f(c);
+        }
+    }
 }
 
 void endpoint::attach_queues()
@@ -119,37 +131,46 @@ endpoint::queues endpoint::take_queues()
 void endpoint::queues::let_go()
 {
     auto detach = [this](auto *q) {
-        if (!q)
+        if (!q) {
             return;
-        if (eng)
+        }
+        if (eng) {
             q->remove_engine(eng);
+        }
         q->detach();
     };
-    if (eng)
+    if (eng) {
         dom->remove_engine(eng);
+    }
     detach(tx);
     detach(rx);
     detach(events);
-    for (cntr *c : counters)
+    for (cntr *c : counters) {
         detach(c);
-    if (shared)
+    }
+    if (shared) {
         shared->detach();
+    }
 }
 
 // Operations that wait for the peer's word will not get it any more.
 void endpoint::flush_outstanding(conn *only, int error)
 {
     for (tx_op *op : outstanding) {
-        if (only && op->to != only)
+        if (only && op->to != only) {
             continue;
-        if (!(op->pending & tx_op::wait_ack))
+        }
+        if (!(op->pending & tx_op::wait_ack)) {
             continue;
-        if (!op->error)
+        }
+        if (!op->error) {
             op->error = error;
+        }
         eng->acks.erase(op->ack_id);
         op->pending &= ~tx_op::wait_ack;
-        if (!op->pending)
+        if (!op->pending) {
             tx_finish(op);
+        }
     }
 }
 
@@ -211,13 +232,15 @@ int endpoint::bind(fid_t f, fid_t other, uint64_t flags)
                      {FI_REMOTE_READ, &endpoint::remote_read_cntr},
                      {FI_REMOTE_WRITE, &endpoint::remote_write_cntr}};
         uint64_t known = 0;
-        for (auto &s : slots)
+        for (auto &s : slots) {
             known |= s.flag;
+        }
         PROV_CHECK_ARG(EP_CTRL, (flags & known) && !(flags & ~known),
                        "fi_ep_bind: flags 0x%lx do not fit a counter\n", flags);
         for (auto &s : slots) {
-            if (!(flags & s.flag))
+            if (!(flags & s.flag)) {
                 continue;
+            }
             PROV_CHECK_ARG(EP_CTRL, !(self->*s.member), "fi_ep_bind: a counter is bound already\n");
             self->*s.member = c;
             c->attach();
@@ -249,13 +272,15 @@ int endpoint::control(fid_t f, int command, void *arg)
     auto *self = from_base<endpoint, fid_ep>(f);
     switch (command) {
     case FI_ENABLE:
-        if (self->enabled)
+        if (self->enabled) {
             return -FI_EOPBADSTATE;
+        }
         return guard([&] {
             self->tx_defaults = self->tx_options(self->tx_flags) & ~(tx_inject | tx_data);
             int error = self->enable();
-            if (error)
+            if (error) {
                 return error;
+            }
             self->enabled = true;
             self->attach_queues();
             return 0;
@@ -289,8 +314,9 @@ int endpoint::control(fid_t f, int command, void *arg)
 ssize_t endpoint::cancel(fid_t f, void *context)
 {
     auto *self = from_base<endpoint, fid_ep>(f);
-    if (!self->rx)
+    if (!self->rx) {
         return -FI_EINVAL;
+    }
     ucs::opt_guard g(self->eng->lock);
     return self->rx->cancel(context) ? 0 : -FI_ENOENT;
 }
@@ -310,14 +336,16 @@ int get_option(size_t value, void *to, size_t *length)
 int endpoint::getopt(fid_t f, int level, int name, void *value, size_t *length)
 {
     auto *self = from_base<endpoint, fid_ep>(f);
-    if (level != FI_OPT_ENDPOINT)
+    if (level != FI_OPT_ENDPOINT) {
         return -FI_ENOPROTOOPT;
+    }
     switch (name) {
     case FI_OPT_MIN_MULTI_RECV:
         return get_option(self->min_multi_recv, value, length);
     case FI_OPT_CM_DATA_SIZE:
-        if (self->is_rdm)
+        if (self->is_rdm) {
             return -FI_ENOPROTOOPT;
+        }
         return get_option(limit::cm_data, value, length);
     default:
         return -FI_ENOPROTOOPT;
@@ -327,8 +355,9 @@ int endpoint::getopt(fid_t f, int level, int name, void *value, size_t *length)
 int endpoint::setopt(fid_t f, int level, int name, const void *value, size_t length)
 {
     auto *self = from_base<endpoint, fid_ep>(f);
-    if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV)
+    if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV) {
         return -FI_ENOPROTOOPT;
+    }
     PROV_CHECK_ARG(EP_CTRL, value && length == sizeof(size_t),
                    "fi_setopt: FI_OPT_MIN_MULTI_RECV takes a size_t\n");
     memcpy(&self->min_multi_recv, value, sizeof(size_t));

@@ -62,17 +62,20 @@ class endpoint : public fid_ep {
     conn *route(fi_addr_t dest, int *error)
     {
         conn *c = is_rdm ? (dest < routes_.size() ? routes_[dest] : nullptr) : single_;
-        if (UCS_LIKELY(c && c->tx))
+        if (UCS_LIKELY(c && c->tx)) {
             return c;
+        }
         return route_slow(dest, error);
     }
     // The conn a directed receive names; nullptr: any.
     const conn *source(fi_addr_t addr)
     {
-        if (addr == FI_ADDR_UNSPEC || !is_rdm || !(caps & FI_DIRECTED_RECV))
+        if (addr == FI_ADDR_UNSPEC || !is_rdm || !(caps & FI_DIRECTED_RECV)) {
             return nullptr;
-        if (addr < routes_.size() && routes_[addr])
+        }
+        if (addr < routes_.size() && routes_[addr]) {
             return routes_[addr];
+        }
         return source_slow(addr);
     }
     // Nothing can be injected to this peer yet: -FI_EAGAIN, or why there will be no connection.

@@ -47,39 +47,46 @@ engine::engine(ucp_context_h context, bool locked, bool lasts)
             throw failure{errno_of(st)};
         }
     }
-    if (ucp_worker_get_efd(worker, &efd_) != UCS_OK)
+    if (ucp_worker_get_efd(worker, &efd_) != UCS_OK) {
         efd_ = -1;
+    }
 }
 
 engine::~engine()
 {
     stop_thread();
     std::vector<link *> open;
-    for (auto &[ep, l] : links_)
+    for (auto &[ep, l] : links_) {
         open.push_back(l);
+    }
     for (link *l : open) {
         l->owner = nullptr;
-        if (!l->closing)
+        if (!l->closing) {
             close(l, l->failed);
+        }
     }
     progress_until([this] { return closing_ == 0; }, param_int("close_timeout", 500));
     ucp_worker_destroy(worker);
-    for (auto &[ep, l] : links_)
+    for (auto &[ep, l] : links_) {
         delete l;
+    }
 }
 
 void engine::start_thread()
 {
     ucs::opt_guard g(lock);
-    if (thread_.joinable())
+    if (thread_.joinable()) {
         return;
-    if (efd_ < 0)
+    }
+    if (efd_ < 0) {
         throw failure{FI_ENOSYS};
+    }
     thread_ = std::thread([this] {
         while (!stop_) {
             progress();
-            if (!arm())
+            if (!arm()) {
                 continue;
+            }
             pollfd p = {.fd = efd_, .events = POLLIN, .revents = 0};
             poll(&p, 1, 1000);
             // An application that polls as well is faster: leave it the first move.
@@ -90,8 +97,9 @@ void engine::start_thread()
 
 void engine::stop_thread()
 {
-    if (!thread_.joinable())
+    if (!thread_.joinable()) {
         return;
+    }
     stop_ = true;
     wake();
     thread_.join();
@@ -100,10 +108,12 @@ void engine::stop_thread()
 bool engine::arm()
 {
     ucs::opt_guard g(lock);
-    if (efd_ < 0)
+    if (efd_ < 0) {
         return true;
-    if (!failed_.empty() || mail)
+    }
+    if (!failed_.empty() || mail) {
         return false;
+    }
     ucs_status_t st = ucp_worker_arm(worker);
     return st == UCS_OK;
 }
@@ -118,8 +128,9 @@ link *engine::add(const ucp_ep_params_t &params, conn *owner, acceptor *home,
     p.err_handler.cb = on_error;
     p.err_handler.arg = l;
     ucp::greeting mine;
-    if (!words.empty())
+    if (!words.empty()) {
         mine = {words.data(), words.size(), on_answered, l};
+    }
     *status = ucp::create_ep(worker, &p, mine, &l->ep);
     if (*status != UCS_OK) {
         delete l;
@@ -159,11 +170,12 @@ link *engine::accept(ucp_conn_request_h request, conn *owner, acceptor *home,
     p.conn_request = request;
     ucs_status_t st;
     link *l = add(p, owner, home, words, &st);
-    if (!l)
+    if (!l) {
         PROV_INFO(EP_CTRL, "a connection went away before it was accepted: %s\n",
                   ucs_status_string(st));
-    else if (!owner)
+    } else if (!owner) {
         l->accepted_at = now_ms();
+    }
     return l;
 }
 
@@ -184,8 +196,9 @@ ucp_listener_h engine::listen(const address &at, acceptor *a, address *actual)
     }
     ucp_listener_attr_t attr = {};
     attr.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
-    if (ucp_listener_query(listener, &attr) == UCS_OK)
+    if (ucp_listener_query(listener, &attr) == UCS_OK) {
         *actual = address::from(&attr.sockaddr, sizeof(attr.sockaddr));
+    }
     return listener;
 }
 
@@ -198,8 +211,9 @@ link *engine::find(ucp_ep_h ep) const
 void engine::on_answered(void *arg, const void *data, size_t length)
 {
     auto *l = static_cast<link *>(arg);
-    if (l->closing || l->failed || !l->owner)
+    if (l->closing || l->failed || !l->owner) {
         return;
+    }
     guard([&] {
         l->owner->answered({static_cast<const char *>(data), length});
         return 0;
@@ -210,8 +224,9 @@ void engine::on_answered(void *arg, const void *data, size_t length)
 void engine::on_error(void *arg, ucp_ep_h, ucs_status_t status)
 {
     auto *l = static_cast<link *>(arg);
-    if (l->failed)
+    if (l->failed) {
         return;
+    }
     l->failed = true;
     l->status = status;
     l->eng->failed_.push_back(l);
@@ -226,16 +241,18 @@ void engine::handle_failures()
             l->owner = nullptr;
             owner->link_failed(l);
         }
-        if (!l->closing)
+        if (!l->closing) {
             close(l, true);
+        }
     }
 }
 
 void engine::collect_mail()
 {
     mail.store(false);
-    for (size_t i = 0; i < readers.size(); ++i)
+    for (size_t i = 0; i < readers.size(); ++i) {
         readers[i]->collect();
+    }
 }
 
 void engine::close(link *l, bool force)
@@ -259,14 +276,17 @@ void engine::close(link *l, bool force)
 void engine::abandon(acceptor *home)
 {
     std::vector<link *> theirs;
-    for (auto &[ep, l] : links_)
-        if (l->home == home)
+    for (auto &[ep, l] : links_) {
+        if (l->home == home) {
             theirs.push_back(l);
+        }
+    }
     for (link *l : theirs) {
         l->home = nullptr;
         l->owner = nullptr;
-        if (!l->closing)
+        if (!l->closing) {
             close(l, l->failed);
+        }
     }
 }
 
@@ -280,19 +300,22 @@ void engine::on_closed(void *request, ucs_status_t, void *arg)
 
 void engine::forget(link *l)
 {
-    if (l->node.linked())
+    if (l->node.linked()) {
         l->node.unlink();
+    }
     auto it = links_.find(l->ep);
-    if (it != links_.end() && it->second == l)
+    if (it != links_.end() && it->second == l) {
         links_.erase(it);
+    }
     delete l;
 }
 
 tx_op *engine::begin_own()
 {
     tx_op *op = tx_ops.get();
-    if (!op)
+    if (!op) {
         throw failure{FI_ENOMEM};
+    }
     op->eng = this;
     op->owner = nullptr;
     op->to = nullptr;
@@ -314,17 +337,20 @@ static void post_own(link *l, tx_op *op, size_t header_length, const void *paylo
     };
     p.user_data = op;
     ucs_status_ptr_t r = ucp_am_send_nbx(l->ep, am, op->header, header_length, payload, length, &p);
-    if (!UCS_PTR_IS_PTR(r))
+    if (!UCS_PTR_IS_PTR(r)) {
         op->eng->tx_ops.put(op);
+    }
 }
 
 void engine::send_own(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,
                       unsigned am)
 {
-    if (length > sizeof(op->inject))
+    if (length > sizeof(op->inject)) {
         length = sizeof(op->inject);
-    if (length)
+    }
+    if (length) {
         memcpy(op->inject, payload, length);
+    }
     post_own(l, op, header_length, op->inject, length, am,
              UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER);
 }
@@ -345,16 +371,20 @@ void engine::send_control(link *l, uint32_t id, uint16_t kind, const void *paylo
 // link they came by.
 conn *engine::sender(const wire::message &m, const ucp_am_recv_param_t *param, link **reply)
 {
-    if (UCS_LIKELY(m.id != 0))
+    if (UCS_LIKELY(m.id != 0)) {
         return ids.find(m.id);
-    if (!(param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP))
+    }
+    if (!(param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP)) {
         return nullptr;
+    }
     link *l = find(param->reply_ep);
-    if (!l || l->closing)
+    if (!l || l->closing) {
         return nullptr;
+    }
     *reply = l;
-    if (!m.hello || !l->home)
+    if (!m.hello || !l->home) {
         return l->owner;
+    }
     return l->home->identify(l, m);
 }
 
@@ -362,8 +392,9 @@ conn *engine::sender(const wire::message &m, const ucp_am_recv_param_t *param, l
 static ucs_status_t hand_on(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
                             const ucp_am_recv_param_t *param)
 {
-    if (UCS_UNLIKELY(c->writes != 0) && c->holds())
+    if (UCS_UNLIKELY(c->writes != 0) && c->holds()) {
         return defer(c, am, m, data, length, param);
+    }
     switch (am) {
     case wire::am_msg:
         return c->owner->rx->message_arrived(c, m, data, length, param);
@@ -395,13 +426,15 @@ ucs_status_t engine::on_data(void *arg, const void *header, size_t header_length
     if (UCS_UNLIKELY(m.flags & wire::has_group) && !c->owner->in_group(m.group)) {
         // Sent before the sender knew that we had left.
         ++e->dropped;
-        if (m.flags & wire::has_ack)
+        if (m.flags & wire::has_ack) {
             answer(c, m.ack, FI_ENOTCONN);
+        }
         return UCS_OK;
     }
     if (UCS_UNLIKELY(m.flags & wire::on_arrival)) {
-        if (m.flags & wire::has_ack)
+        if (m.flags & wire::has_ack) {
             answer(c, m.ack, 0);
+        }
         m.flags &= static_cast<uint8_t>(~(wire::has_ack | wire::on_arrival));
     }
     ucs_status_t st = hand_on(c, am, m, data, length, param);
@@ -421,8 +454,9 @@ ucs_status_t engine::on_control(void *arg, const void *header, size_t header_len
         return UCS_OK;
     }
     if (m.kind == wire::acked) {
-        if (tx_op *op = e->acks.find(static_cast<uint32_t>(m.tag)))
+        if (tx_op *op = e->acks.find(static_cast<uint32_t>(m.tag))) {
             tx_answered(op, static_cast<int>(m.data));
+        }
         return UCS_OK;
     }
     guard([&] {

@@ -38,8 +38,9 @@ class id_map {
             i = free_.back();
             free_.pop_back();
         } else {
-            if (slots_.size() >= (1u << 20))
+            if (slots_.size() >= (1u << 20)) {
                 throw failure{FI_ENOSPC};
+            }
             i = static_cast<uint32_t>(slots_.size());
             slots_.push_back({nullptr, 1u << 20});
         }
@@ -50,20 +51,23 @@ class id_map {
     T *find(uint32_t id) const
     {
         uint32_t i = id & 0xfffff;
-        if (UCS_UNLIKELY(i >= slots_.size() || slots_[i].generation != (id & ~0xfffffu)))
+        if (UCS_UNLIKELY(i >= slots_.size() || slots_[i].generation != (id & ~0xfffffu))) {
             return nullptr;
+        }
         return slots_[i].object;
     }
 
     void erase(uint32_t id)
     {
-        if (!find(id))
+        if (!find(id)) {
             return;
+        }
         slot &s = slots_[id & 0xfffff];
         s.object = nullptr;
         s.generation += 1u << 20;
-        if (s.generation == 0)
+        if (s.generation == 0) {
             s.generation = 1u << 20;
+        }
         free_.push_back(id & 0xfffff);
     }
 
@@ -139,16 +143,18 @@ class engine {
     {
         ucs::opt_guard g(lock);
         unsigned n = ucp_worker_progress(worker);
-        if (UCS_UNLIKELY(!failed_.empty()))
+        if (UCS_UNLIKELY(!failed_.empty())) {
             handle_failures();
+        }
         read_mail();
         return n;
     }
     // What other threads have left for the readers.
     void read_mail()
     {
-        if (UCS_UNLIKELY(mail.load(std::memory_order_relaxed)))
+        if (UCS_UNLIKELY(mail.load(std::memory_order_relaxed))) {
             collect_mail();
+        }
     }
     // Progresses until `done` or the time is over.
     template <class F>
@@ -246,8 +252,9 @@ bool engine::progress_until(F &&done, int milliseconds)
     uint64_t end = now_ms() + milliseconds;
     for (unsigned i = 0; !done(); ++i) {
         progress();
-        if ((i & 15) == 15 && now_ms() > end)
+        if ((i & 15) == 15 && now_ms() > end) {
             return done();
+        }
     }
     return true;
 }

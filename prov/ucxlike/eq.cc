@@ -21,9 +21,11 @@ eq::eq(fabric *fab, const fi_eq_attr &attr, void *context)
 
 eq::~eq()
 {
-    for (event &e : events_)
-        if (e.info)
+    for (event &e : events_) {
+        if (e.info) {
             fi_freeinfo(e.info);
+        }
+    }
     fabric_->drop_ref();
 }
 
@@ -31,8 +33,9 @@ int eq::open(fid_fabric *fab, fi_eq_attr *attr, fid_eq **out, void *context)
 {
     fi_eq_attr a = attr ? *attr : fi_eq_attr{};
     PROV_CHECK_ARG(EQ, out, "fi_eq_open: eq must not be NULL\n");
-    if (int error = check("fi_eq_open", a.wait_obj, a.wait_set))
+    if (int error = check("fi_eq_open", a.wait_obj, a.wait_set)) {
         return error;
+    }
     return guard([&] {
         *out = new eq(from_fid<fabric>(fab), a, context);
         return 0;
@@ -50,10 +53,12 @@ void eq::purge(fid_t f)
 {
     ucs::opt_guard g(lock_);
     std::erase_if(events_, [&](event &e) {
-        if (e.fid != f || e.user)
+        if (e.fid != f || e.user) {
             return false;
-        if (e.info)
+        }
+        if (e.info) {
             fi_freeinfo(e.info);
+        }
         return true;
     });
 }
@@ -61,11 +66,13 @@ void eq::purge(fid_t f)
 ssize_t eq::take(uint32_t *type, void *buf, size_t len, uint64_t flags)
 {
     ucs::opt_guard g(lock_);
-    if (events_.empty())
+    if (events_.empty()) {
         return -FI_EAGAIN;
+    }
     event &e = events_.front();
-    if (e.error)
+    if (e.error) {
         return -FI_EAVAIL;
+    }
     *type = e.type;
     size_t n;
     if (e.user) {
@@ -76,8 +83,9 @@ ssize_t eq::take(uint32_t *type, void *buf, size_t len, uint64_t flags)
         head.fid = e.fid;
         head.info = e.info;
         size_t fixed = offsetof(fi_eq_cm_entry, data);
-        if (len < fixed)
+        if (len < fixed) {
             return -FI_ETOOSMALL;
+        }
         memcpy(buf, &head, fixed);
         size_t room = std::min(len - fixed, e.bytes.size());
         memcpy(static_cast<char *>(buf) + fixed, e.bytes.data(), room);
@@ -87,13 +95,15 @@ ssize_t eq::take(uint32_t *type, void *buf, size_t len, uint64_t flags)
         entry.fid = e.fid;
         entry.context = e.context;
         entry.data = e.data;
-        if (len < sizeof(entry))
+        if (len < sizeof(entry)) {
             return -FI_ETOOSMALL;
+        }
         memcpy(buf, &entry, sizeof(entry));
         n = sizeof(entry);
     }
-    if (!(flags & FI_PEEK))
+    if (!(flags & FI_PEEK)) {
         events_.pop_front();
+    }
     return static_cast<ssize_t>(n);
 }
 
@@ -103,8 +113,9 @@ ssize_t eq::read(fid_eq *f, uint32_t *type, void *buf, size_t len, uint64_t flag
     PROV_CHECK_ARG(EQ, type, "fi_eq_read: event must not be NULL\n");
     PROV_CHECK_ARG(EQ, buf || !len, "fi_eq_read: buf must not be NULL\n");
     ssize_t n = self->take(type, buf, len, flags);
-    if (n != -FI_EAGAIN)
+    if (n != -FI_EAGAIN) {
         return n;
+    }
     self->progress();
     return self->take(type, buf, len, flags);
 }
@@ -119,16 +130,19 @@ ssize_t eq::sread(fid_eq *f, uint32_t *type, void *buf, size_t len, int timeout,
     deadline end(timeout);
     for (;;) {
         ssize_t n = read(f, type, buf, len, flags);
-        if (n != -FI_EAGAIN)
+        if (n != -FI_EAGAIN) {
             return n;
-        if (end.left() == 0)
+        }
+        if (end.left() == 0) {
             return -FI_EAGAIN;
+        }
         int error = guard([&] {
             self->sleep([self] { return self->news(); }, end);
             return 0;
         });
-        if (error)
+        if (error) {
             return error;
+        }
     }
 }
 
@@ -138,8 +152,9 @@ ssize_t eq::readerr(fid_eq *f, fi_eq_err_entry *buf, uint64_t flags)
     PROV_CHECK_ARG(EQ, buf, "fi_eq_readerr: buf must not be NULL\n");
     self->progress();
     ucs::opt_guard g(self->lock_);
-    if (self->events_.empty() || !self->events_.front().error)
+    if (self->events_.empty() || !self->events_.front().error) {
         return -FI_EAGAIN;
+    }
     event &e = self->events_.front();
     bool sized = self->fabric_->api_version >= FI_VERSION(1, 5);
     void *user_data = buf->err_data;
@@ -155,11 +170,13 @@ ssize_t eq::readerr(fid_eq *f, fi_eq_err_entry *buf, uint64_t flags)
     } else {
         self->last_error_data_ = e.bytes;
         buf->err_data = e.bytes.empty() ? nullptr : self->last_error_data_.data();
-        if (sized)
+        if (sized) {
             buf->err_data_size = e.bytes.size();
+        }
     }
-    if (!(flags & FI_PEEK))
+    if (!(flags & FI_PEEK)) {
         self->events_.pop_front();
+    }
     return sizeof(*buf);
 }
 

@@ -65,8 +65,9 @@ int errno_of(ucs_status_t status)
 const char *strerror_of(int prov_errno, char *buf, size_t len)
 {
     const char *text = ucs_status_string(static_cast<ucs_status_t>(prov_errno));
-    if (buf && len)
+    if (buf && len) {
         snprintf(buf, len, "%s", text);
+    }
     return text;
 }
 

@@ -24,15 +24,17 @@ fabric::fabric(const fi_fabric_attr &attr, void *context)
     fid.context = context;
     fid.ops = &fid_ops_;
     ops = &ops_;
-    if (!api_version)
+    if (!api_version) {
         api_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
+    }
 }
 
 fabric::~fabric()
 {
     cm_engine_.reset();
-    if (context_)
+    if (context_) {
         ucp_cleanup(context_);
+    }
 }
 
 ucp_context_h fabric::context()
@@ -40,8 +42,9 @@ ucp_context_h fabric::context()
     std::lock_guard g(mutex_);
     if (!context_) {
         std::string transports = param_string("tls");
-        if (param_bool("strict"))
+        if (param_bool("strict")) {
             insist(transports);
+        }
         context_ = start(transports);
     }
     return context_;
@@ -54,8 +57,9 @@ void fabric::insist(const std::string &transports)
         size_t end = std::min(transports.find(',', at), transports.size());
         std::string name = transports.substr(at, end - at);
         at = end + 1;
-        if (name.empty() || transports[0] == '^')
+        if (name.empty() || transports[0] == '^') {
             continue;
+        }
         try {
             ucp_cleanup(start(name));
         } catch (const failure &) {
@@ -82,8 +86,9 @@ ucp_context_h fabric::start(const std::string &transports)
         std::string value;
     } choices[] = {{"TLS", transports}, {"NET_DEVICES", param_string("net_devices")}};
     for (auto &c : choices) {
-        if (c.value.empty())
+        if (c.value.empty()) {
             continue;
+        }
         st = ucp_config_modify(config, c.name, c.value.c_str());
         if (st != UCS_OK) {
             PROV_WARN(FABRIC, "FI_UCXLIKE_%s: \"%s\": %s\n", c.name, c.value.c_str(),
@@ -112,8 +117,9 @@ engine *fabric::cm_engine()
 {
     ucp_context_h c = context();
     std::lock_guard g(mutex_);
-    if (!cm_engine_)
+    if (!cm_engine_) {
         cm_engine_ = std::make_unique<engine>(c, true, true);
+    }
     return cm_engine_.get();
 }
 
@@ -151,8 +157,9 @@ int fabric::trywait(fid_fabric *, fid_t *fids, int count)
             PROV_CHECK_ARG(FABRIC, w, "fi_trywait: fids[%d] is nothing to wait for\n", i);
             error = w->trywait();
         }
-        if (error)
+        if (error) {
             return error;
+        }
     }
     return 0;
 }

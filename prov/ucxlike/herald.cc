@@ -26,21 +26,25 @@ unsigned interface_of(const address &name)
 {
     unsigned index = 0;
     ifaddrs *list = nullptr;
-    if (getifaddrs(&list) != 0)
+    if (getifaddrs(&list) != 0) {
         return 0;
+    }
     address wanted = name;
     wanted.set_port(0);
-    for (ifaddrs *i = list; i && !index; i = i->ifa_next)
-        if (i->ifa_addr && address::from(i->ifa_addr, sizeof(sockaddr_in6)) == wanted)
+    for (ifaddrs *i = list; i && !index; i = i->ifa_next) {
+        if (i->ifa_addr && address::from(i->ifa_addr, sizeof(sockaddr_in6)) == wanted) {
             index = if_nametoindex(i->ifa_name);
+        }
+    }
     freeifaddrs(list);
     return index;
 }
 
 void check(ssize_t result, const char *what)
 {
-    if (result >= 0)
+    if (result >= 0) {
         return;
+    }
     int error = errno;
     PROV_WARN(EP_CTRL, "fi_join: %s: %s\n", what, strerror(error));
     throw failure{error};
@@ -65,10 +69,12 @@ herald::herald(const address &group, const address &name, const wire::notice &mi
         check(stop_, "eventfd");
         thread_ = std::thread([this] { run(); });
     } catch (...) {
-        if (socket_ >= 0)
+        if (socket_ >= 0) {
             ::close(socket_);
-        if (stop_ >= 0)
+        }
+        if (stop_ >= 0) {
             ::close(stop_);
+        }
         throw;
     }
 }
@@ -99,8 +105,9 @@ void herald::open(const address &name)
         set(socket_, IPPROTO_IP, IP_ADD_MEMBERSHIP, join, "IP_ADD_MEMBERSHIP");
     } else {
         unsigned index = interface_of(name);
-        if (!group_.in6.sin6_scope_id)
+        if (!group_.in6.sin6_scope_id) {
             group_.in6.sin6_scope_id = index;
+        }
         ipv6_mreq join = {group_.in6.sin6_addr, index};
         set(socket_, IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(index), "IPV6_MULTICAST_IF");
         check(bind(socket_, &group_.sa, group_.length()), "bind");
@@ -120,22 +127,25 @@ void herald::hear()
     ssize_t n;
     while ((n = recv(socket_, bytes, sizeof(bytes), 0)) > 0) {
         wire::notice heard_now;
-        if (wire::parse(bytes, static_cast<size_t>(n), heard_now))
+        if (wire::parse(bytes, static_cast<size_t>(n), heard_now)) {
             heard(heard_now);
+        }
     }
 }
 
 void herald::heard(const wire::notice &n)
 {
-    if (n.who.incarnation == mine_.who.incarnation)
+    if (n.who.incarnation == mine_.who.incarnation) {
         return; // our own voice
+    }
     std::string key(reinterpret_cast<const char *>(&n.who), sizeof(n.who));
     uint64_t now = now_ms();
     auto it =
         std::find_if(others_.begin(), others_.end(), [&](const known &k) { return k.key == key; });
     if (n.kind == wire::notice::leaves) {
-        if (it != others_.end())
+        if (it != others_.end()) {
             others_.erase(it);
+        }
     } else if (it != others_.end()) {
         it->heard = now;
         it->members = n.members;
@@ -144,8 +154,9 @@ void herald::heard(const wire::notice &n)
         last_new_ = now;
         answer_ = true;
     }
-    if (n.kind != wire::notice::leaves)
+    if (n.kind != wire::notice::leaves) {
         most_ = std::max<size_t>(most_, n.members);
+    }
     std::lock_guard g(mutex_);
     inbox_.push_back(n);
 }
@@ -157,8 +168,9 @@ void herald::forget_silent(uint64_t now)
 
 bool herald::complete(uint64_t now) const
 {
-    if (others_.empty())
+    if (others_.empty()) {
         return now - started_ >= alone;
+    }
     size_t members = others_.size() + 1;
     // Who counts fewer has not heard of this member, or of another that has.
     return now - last_new_ >= quiet && members >= most_ &&
@@ -196,12 +208,14 @@ void herald::run()
             deliver();
         }
         uint64_t sleep = next > now ? next - now : 0;
-        if (!settled_)
+        if (!settled_) {
             sleep = std::min<uint64_t>(sleep, quiet / 2);
+        }
         pollfd fds[] = {{socket_, POLLIN, 0}, {stop_, POLLIN, 0}};
         poll(fds, 2, static_cast<int>(sleep));
-        if (fds[1].revents)
+        if (fds[1].revents) {
             return;
+        }
         if (fds[0].revents) {
             hear();
             deliver();

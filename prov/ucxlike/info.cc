@@ -63,89 +63,121 @@ using info_ptr = std::unique_ptr<fi_info, info_delete>;
 // True when everything the hints ask for can be given.
 bool can_serve(uint32_t version, const fi_info *h, bool rdm)
 {
-    if (!h)
+    if (!h) {
         return true;
+    }
     uint64_t ours = all_caps(rdm) | (rdm ? on_request : 0);
-    if (h->caps & ~ours)
+    if (h->caps & ~ours) {
         REFUSE("caps 0x%lx are not supported\n", h->caps & ~ours);
-    for (auto &p : pairs)
-        if ((h->caps & p.cap) && !(h->caps & p.needs))
+    }
+    for (auto &p : pairs) {
+        if ((h->caps & p.cap) && !(h->caps & p.needs)) {
             REFUSE("%s\n", p.text);
+        }
+    }
     if (h->addr_format != FI_FORMAT_UNSPEC && h->addr_format != FI_SOCKADDR &&
-        h->addr_format != FI_SOCKADDR_IN && h->addr_format != FI_SOCKADDR_IN6)
+        h->addr_format != FI_SOCKADDR_IN && h->addr_format != FI_SOCKADDR_IN6) {
         REFUSE("addr_format %u is not supported\n", h->addr_format);
+    }
     if (const fi_ep_attr *a = h->ep_attr) {
-        if (a->type != FI_EP_UNSPEC && a->type != (rdm ? FI_EP_RDM : FI_EP_MSG))
+        if (a->type != FI_EP_UNSPEC && a->type != (rdm ? FI_EP_RDM : FI_EP_MSG)) {
             return false;
-        if (a->protocol != FI_PROTO_UNSPEC && a->protocol != own_protocol)
+        }
+        if (a->protocol != FI_PROTO_UNSPEC && a->protocol != own_protocol) {
             REFUSE("protocol %u is not ours\n", a->protocol);
-        if (a->protocol_version > 1 || a->max_msg_size > limit::max_msg)
+        }
+        if (a->protocol_version > 1 || a->max_msg_size > limit::max_msg) {
             REFUSE("max_msg_size %zu or the protocol's version is over the limit\n",
                    a->max_msg_size);
-        if (a->tx_ctx_cnt > 1 && a->tx_ctx_cnt != FI_SHARED_CONTEXT)
+        }
+        if (a->tx_ctx_cnt > 1 && a->tx_ctx_cnt != FI_SHARED_CONTEXT) {
             REFUSE("tx_ctx_cnt %zu: one transmit context per endpoint\n", a->tx_ctx_cnt);
-        if (a->tx_ctx_cnt == FI_SHARED_CONTEXT)
+        }
+        if (a->tx_ctx_cnt == FI_SHARED_CONTEXT) {
             REFUSE("shared transmit contexts are not supported\n");
-        if (a->rx_ctx_cnt > 1 && a->rx_ctx_cnt != FI_SHARED_CONTEXT)
+        }
+        if (a->rx_ctx_cnt > 1 && a->rx_ctx_cnt != FI_SHARED_CONTEXT) {
             REFUSE("rx_ctx_cnt %zu is not supported\n", a->rx_ctx_cnt);
+        }
         if (a->max_order_raw_size > limit::max_msg || a->max_order_war_size > limit::max_msg ||
-            a->max_order_waw_size > limit::max_msg)
+            a->max_order_waw_size > limit::max_msg) {
             REFUSE("max_order sizes over %zu\n", limit::max_msg);
-        if (a->auth_key_size)
+        }
+        if (a->auth_key_size) {
             REFUSE("auth keys are not supported\n");
+        }
     }
     if (const fi_domain_attr *a = h->domain_attr) {
-        if (a->name && strcasecmp(a->name, "ucxlike"))
+        if (a->name && strcasecmp(a->name, "ucxlike")) {
             return false;
+        }
         if (a->threading > FI_THREAD_ENDPOINT || a->resource_mgmt > FI_RM_ENABLED ||
             a->av_type > FI_AV_TABLE || a->control_progress > FI_PROGRESS_MANUAL ||
-            a->data_progress > FI_PROGRESS_MANUAL)
+            a->data_progress > FI_PROGRESS_MANUAL) {
             REFUSE("a domain attribute has an unknown value\n");
-        if (a->mr_key_size > 8 || a->cq_data_size > 8)
+        }
+        if (a->mr_key_size > 8 || a->cq_data_size > 8) {
             REFUSE("mr_key_size %zu or cq_data_size %zu is over 8\n", a->mr_key_size,
                    a->cq_data_size);
+        }
         if (a->cq_cnt > 4096 || a->ep_cnt > 4096 || a->cntr_cnt > 4096 || a->tx_ctx_cnt > 4096 ||
             a->rx_ctx_cnt > 4096 || a->max_ep_tx_ctx > 1 || a->max_ep_rx_ctx > 1 ||
             a->max_ep_stx_ctx > 0 || a->max_ep_srx_ctx > 1 || a->mr_iov_limit > 1 ||
-            a->mr_cnt > 65536 || a->max_err_data > 1024)
+            a->mr_cnt > 65536 || a->max_err_data > 1024) {
             REFUSE("a domain limit is over ours\n");
-        if (a->caps & ~(domain_caps | (rdm ? FI_AV_USER_ID : 0)))
+        }
+        if (a->caps & ~(domain_caps | (rdm ? FI_AV_USER_ID : 0))) {
             REFUSE("domain caps 0x%lx are not supported\n", a->caps & ~domain_caps);
-        if (a->auth_key_size)
+        }
+        if (a->auth_key_size) {
             REFUSE("auth keys are not supported\n");
-        if (FI_VERSION_LT(version, FI_VERSION(1, 5)) && (a->mr_mode & ~3))
+        }
+        if (FI_VERSION_LT(version, FI_VERSION(1, 5)) && (a->mr_mode & ~3)) {
             REFUSE("mr_mode 0x%x needs a newer API\n", a->mr_mode);
+        }
     }
     if (const fi_tx_attr *a = h->tx_attr) {
-        if (a->caps & ~ours)
+        if (a->caps & ~ours) {
             REFUSE("tx caps 0x%lx are not supported\n", a->caps);
-        if (h->caps && (a->caps & tx_caps & ~direction_caps & ~h->caps))
+        }
+        if (h->caps && (a->caps & tx_caps & ~direction_caps & ~h->caps)) {
             REFUSE("tx caps 0x%lx exceed caps\n", a->caps);
-        if (a->op_flags & ~(known_op_flags | (h->caps & FI_MULTICAST)))
+        }
+        if (a->op_flags & ~(known_op_flags | (h->caps & FI_MULTICAST))) {
             REFUSE("tx op_flags 0x%lx are not supported\n", a->op_flags & ~known_op_flags);
-        if ((a->msg_order & ~(msg_order | retired::order_data)) || (a->comp_order & ~0ULL))
+        }
+        if ((a->msg_order & ~(msg_order | retired::order_data)) || (a->comp_order & ~0ULL)) {
             REFUSE("tx msg_order 0x%lx or comp_order 0x%lx is not kept\n", a->msg_order,
                    a->comp_order);
+        }
         if (a->inject_size > limit::inject || a->size > 65536 || a->iov_limit > limit::iov ||
-            a->rma_iov_limit > 1)
+            a->rma_iov_limit > 1) {
             REFUSE("tx inject_size %zu, size %zu or an iov limit is over ours\n", a->inject_size,
                    a->size);
+        }
     }
     if (const fi_rx_attr *a = h->rx_attr) {
-        if (a->caps & ~ours)
+        if (a->caps & ~ours) {
             REFUSE("rx caps 0x%lx are not supported\n", a->caps);
-        if (h->caps && (a->caps & rx_caps & ~direction_caps & ~h->caps))
+        }
+        if (h->caps && (a->caps & rx_caps & ~direction_caps & ~h->caps)) {
             REFUSE("rx caps 0x%lx exceed caps\n", a->caps);
-        if (a->op_flags & ~known_rx_flags)
+        }
+        if (a->op_flags & ~known_rx_flags) {
             REFUSE("rx op_flags 0x%lx are not supported\n", a->op_flags & ~known_rx_flags);
-        if (a->msg_order & ~(msg_order | retired::order_data))
+        }
+        if (a->msg_order & ~(msg_order | retired::order_data)) {
             REFUSE("rx msg_order 0x%lx is not kept\n", a->msg_order);
-        if (a->size > 65536 || a->iov_limit > limit::iov)
+        }
+        if (a->size > 65536 || a->iov_limit > limit::iov) {
             REFUSE("rx size %zu or iov_limit %zu is over ours\n", a->size, a->iov_limit);
+        }
     }
-    if (const fi_fabric_attr *a = h->fabric_attr)
-        if (a->name && strcasecmp(a->name, "ucxlike"))
+    if (const fi_fabric_attr *a = h->fabric_attr) {
+        if (a->name && strcasecmp(a->name, "ucxlike")) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -158,8 +190,9 @@ T either(T asked, T ours)
 char *copy(const char *s)
 {
     char *c = strdup(s);
-    if (!c)
+    if (!c) {
         throw failure{FI_ENOMEM};
+    }
     return c;
 }
 
@@ -167,23 +200,28 @@ info_ptr make(uint32_t version, const fi_info *h, bool rdm, uint32_t format, con
               const address &dest)
 {
     info_ptr info(fi_allocinfo());
-    if (!info)
+    if (!info) {
         throw failure{FI_ENOMEM};
+    }
     uint64_t caps = h ? h->caps : 0;
-    if (!(caps & data_caps))
+    if (!(caps & data_caps)) {
         caps |= data_caps;
-    if (!(caps & (FI_SEND | FI_RECV)) && (caps & (FI_MSG | FI_TAGGED)))
+    }
+    if (!(caps & (FI_SEND | FI_RECV)) && (caps & (FI_MSG | FI_TAGGED))) {
         caps |= FI_SEND | FI_RECV;
+    }
     if (!(caps & (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)) &&
-        (caps & (FI_RMA | FI_ATOMIC)))
+        (caps & (FI_RMA | FI_ATOMIC))) {
         caps |= FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+    }
     caps |= domain_caps;
-    if (!h || !h->caps)
+    if (!h || !h->caps) {
         caps = all_caps(rdm);
-    else if (!(h->caps & domain_caps))
+    } else if (!(h->caps & domain_caps)) {
         caps |= domain_caps;
-    else
+    } else {
         caps = (caps & ~domain_caps) | (h->caps & domain_caps);
+    }
     info->caps = caps;
     info->addr_format = format;
     set_address(&info->src_addr, &info->src_addrlen, src);
@@ -273,15 +311,18 @@ int build(uint32_t version, const char *node, const char *service, uint64_t flag
                  : format == FI_SOCKADDR_IN6 ? AF_INET6
                                              : AF_UNSPEC;
     address src, dest;
-    if (h && h->src_addr)
+    if (h && h->src_addr) {
         src = address::from(h->src_addr, h->src_addrlen);
-    if (h && h->dest_addr)
+    }
+    if (h && h->dest_addr) {
         dest = address::from(h->dest_addr, h->dest_addrlen);
+    }
     if ((node || service) && family == AF_UNSPEC && (!node || (flags & FI_SOURCE))) {
         // Nothing says which family: IPv4, if the node has such an address.
         address test;
-        if (!node || resolve(node, service, flags, AF_INET, &test) == 0)
+        if (!node || resolve(node, service, flags, AF_INET, &test) == 0) {
             family = AF_INET;
+        }
     }
     if (node || service) {
         address found;
@@ -291,13 +332,15 @@ int build(uint32_t version, const char *node, const char *service, uint64_t flag
             // A service alone is that of this side, for there is nobody to connect to.
             bool here = (flags & FI_SOURCE) || !node;
             int error = resolve(node, service, flags | (here ? FI_SOURCE : 0), family, &found);
-            if (error)
+            if (error) {
                 return error;
+            }
             (here ? src : dest) = found;
         }
     }
-    if (!fits(src, format) || !fits(dest, format))
+    if (!fits(src, format) || !fits(dest, format)) {
         return -FI_ENODATA;
+    }
     if (is_any(src) && !dest.empty()) {
         address through = source_for(dest);
         through.set_port(src.port());
@@ -311,17 +354,20 @@ int build(uint32_t version, const char *node, const char *service, uint64_t flag
         }
     }
     bool passive_any = is_any(src);
-    if (family == AF_UNSPEC)
+    if (family == AF_UNSPEC) {
         family = !src.empty() ? src.sa.sa_family : AF_INET;
+    }
     address fallback = default_source(family);
-    if (fallback.empty())
+    if (fallback.empty()) {
         return -FI_ENODATA;
+    }
 
     info_ptr first;
     fi_info **tail = nullptr;
     for (bool rdm : {true, false}) {
-        if (!can_serve(version, h, rdm))
+        if (!can_serve(version, h, rdm)) {
             continue;
+        }
         address s = src;
         if (s.empty()) {
             s = fallback;
@@ -341,8 +387,9 @@ int build(uint32_t version, const char *node, const char *service, uint64_t flag
             tail = &(*tail)->next;
         }
     }
-    if (!first)
+    if (!first) {
         return -FI_ENODATA;
+    }
     *out = first.release();
     return 0;
 }
@@ -352,8 +399,9 @@ int build(uint32_t version, const char *node, const char *service, uint64_t flag
 int getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
             const fi_info *hints, fi_info **info)
 {
-    if (flags & core_providers_only)
+    if (flags & core_providers_only) {
         return -FI_ENODATA; // a utility provider on top of us would only cost
+    }
     return guard([&] { return build(version, node, service, flags, hints, info); });
 }
 

@@ -10,8 +10,9 @@ namespace ucxlike {
 
 static bool is_multicast(const address &a)
 {
-    if (a.sa.sa_family == AF_INET)
+    if (a.sa.sa_family == AF_INET) {
         return IN_MULTICAST(ntohl(a.in4.sin_addr.s_addr));
+    }
     return a.sa.sa_family == AF_INET6 && IN6_IS_ADDR_MULTICAST(&a.in6.sin6_addr);
 }
 
@@ -60,8 +61,9 @@ int group::join(fid_ep *f, const void *addr, uint64_t flags, fid_mc **out, void 
         PROV_WARN(EP_CTRL, "fi_join: the endpoint was opened without FI_MULTICAST\n");
         return -FI_EOPNOTSUPP;
     }
-    if (!ep->enabled)
+    if (!ep->enabled) {
         return -FI_EOPBADSTATE;
+    }
     if (!ep->events) {
         PROV_WARN(EP_CTRL, "fi_join: no event queue is bound\n");
         return -FI_ENOEQ;
@@ -76,8 +78,9 @@ int group::join(fid_ep *f, const void *addr, uint64_t flags, fid_mc **out, void 
                    "fi_join: addr is not an IP multicast address with a port\n");
     PROV_CHECK_ARG(EP_CTRL, at.sa.sa_family == ep->name().sa.sa_family,
                    "fi_join: addr is of another family than the endpoint's\n");
-    if (!flags)
+    if (!flags) {
         flags = ep->caps & (FI_SEND | FI_RECV);
+    }
     auto roles = static_cast<uint8_t>((flags & FI_SEND ? wire::notice::sends : 0) |
                                       (flags & FI_RECV ? wire::notice::receives : 0));
     return guard([&] {
@@ -94,10 +97,12 @@ int group::close(fid_t f)
 
 void group::collect()
 {
-    if (!herald_)
+    if (!herald_) {
         return;
-    for (const wire::notice &n : herald_->take())
+    }
+    for (const wire::notice &n : herald_->take()) {
         met(n);
+    }
     check_joined();
 }
 
@@ -107,16 +112,19 @@ void group::met(const wire::notice &n)
     auto it = std::find_if(receivers_.begin(), receivers_.end(),
                            [p](const member &m) { return m.who == p; });
     if (n.kind == wire::notice::leaves || !(n.roles & wire::notice::receives)) {
-        if (it != receivers_.end() && it->id == n.who.id)
+        if (it != receivers_.end() && it->id == n.who.id) {
             receivers_.erase(it);
+        }
         return;
     }
-    if (!(roles_ & wire::notice::sends))
+    if (!(roles_ & wire::notice::sends)) {
         return;
-    if (it != receivers_.end())
+    }
+    if (it != receivers_.end()) {
         it->id = n.who.id;
-    else if (ep_->reach(p))
+    } else if (ep_->reach(p)) {
         receivers_.push_back({p, n.who.id});
+    }
 }
 
 void group::drop(peer *p)
@@ -128,12 +136,14 @@ void group::drop(peer *p)
 // The group can be sent to when whoever is known answers.
 void group::check_joined()
 {
-    if (joined_ || !herald_ || !herald_->settled())
+    if (joined_ || !herald_ || !herald_->settled()) {
         return;
+    }
     bool all = std::all_of(receivers_.begin(), receivers_.end(),
                            [](const member &m) { return m.who->tx_id != 0; });
-    if (!all && !herald_->overdue())
+    if (!all && !herald_->overdue()) {
         return;
+    }
     joined_ = true;
     eq::event e;
     e.type = FI_JOIN_COMPLETE;

@@ -42,8 +42,9 @@ std::string_view seal(letter &l, wire::builder &words, uint16_t kind, const void
 {
     size_t front = words.finish(0, kind);
     length = std::min(length, limit::cm_data);
-    if (length)
+    if (length) {
         memcpy(l + front, param, length);
+    }
     return {reinterpret_cast<const char *>(l), front + length};
 }
 
@@ -77,17 +78,19 @@ int msg_conn::connect(const address &to, const address *from, const void *param,
 
 int msg_conn::accept(const void *param, size_t length)
 {
-    if (now != state::requested)
+    if (now != state::requested) {
         return -FI_EOPBADSTATE;
+    }
     letter l;
     wire::builder b(l);
     b.tag(rx_id);
     pending = eng->accept(std::exchange(request, nullptr), this, nullptr,
                           seal(l, b, wire::accept, param, length));
-    if (pending)
+    if (pending) {
         enter(state::accepting);
-    else
+    } else {
         end(FI_ECONNABORTED, {});
+    }
     return 0;
 }
 
@@ -106,10 +109,12 @@ void msg_conn::reject(const void *param, size_t length)
 
 void msg_conn::answered(std::string_view words)
 {
-    if (now == state::accepting)
+    if (now == state::accepting) {
         established({});
-    if (now != state::connecting)
+    }
+    if (now != state::connecting) {
         return;
+    }
     wire::message m;
     std::string_view data;
     bool known = wire::parse(words.data(), words.size(), m, &data);
@@ -126,10 +131,11 @@ void msg_conn::answered(std::string_view words)
 // What comes from the peer says that it is connected.
 void msg_conn::heard_of_peer()
 {
-    if (now == state::accepting)
+    if (now == state::accepting) {
         established({});
-    else if (now == state::connecting)
+    } else if (now == state::connecting) {
         ucp::hear_answer(pending->ep);
+    }
 }
 
 bool msg_conn::holds()
@@ -140,11 +146,13 @@ bool msg_conn::holds()
 
 void msg_conn::control(const wire::message &m, const void *, size_t, link *)
 {
-    if (m.kind != wire::shutdown)
+    if (m.kind != wire::shutdown) {
         return;
+    }
     heard_of_peer();
-    if (now == state::connected)
+    if (now == state::connected) {
         end(0, {});
+    }
 }
 
 void msg_conn::established(std::string_view data)
@@ -152,8 +160,9 @@ void msg_conn::established(std::string_view data)
     enter(state::connected);
     tx = pending;
     tx_id = pending_id;
-    if (!owner || !owner->events)
+    if (!owner || !owner->events) {
         return;
+    }
     eq::event e;
     e.type = FI_CONNECTED;
     e.fid = &owner->fid;
@@ -165,14 +174,16 @@ void msg_conn::established(std::string_view data)
 // Asked for when somebody wants to know: it costs a system call. Known from then on.
 address msg_conn::own_name()
 {
-    if (!tx || name_known)
+    if (!tx || name_known) {
         return local_name;
+    }
     ucp_ep_attr_t attr = {};
     attr.field_mask = UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR;
     if (ucp_ep_query(tx->ep, &attr) == UCS_OK) {
         address a = address::from(&attr.local_sockaddr, sizeof(attr.local_sockaddr));
-        if (!a.empty())
+        if (!a.empty()) {
             local_name = a;
+        }
         name_known = true;
     }
     return local_name;
@@ -185,10 +196,11 @@ void msg_conn::close_link(bool force)
     link *l = pending;
     pending = nullptr;
     tx = nullptr;
-    if (l && !l->failed && !l->closing)
+    if (l && !l->failed && !l->closing) {
         eng->close(l, force);
-    else if (l)
+    } else if (l) {
         l->owner = nullptr;
+    }
 }
 
 // Leads to the last event: everything posted is completed first.
@@ -199,19 +211,22 @@ void msg_conn::end(int error, std::string_view data)
     enter(state::closing);
     if (owner) {
         owner->flush_outstanding(this, error ? error : FI_ECANCELED);
-        if (owner->rx && !static_cast<msg_endpoint *>(owner)->has_shared_rx())
+        if (owner->rx && !static_cast<msg_endpoint *>(owner)->has_shared_rx()) {
             owner->rx->flush(FI_ECANCELED);
+        }
     }
     close_link(outstanding > 0);
-    if (outstanding == 0)
+    if (outstanding == 0) {
         write_last_event();
+    }
 }
 
 void msg_conn::write_last_event()
 {
     now = state::dead;
-    if (!owner || !owner->events)
+    if (!owner || !owner->events) {
         return;
+    }
     eq::event e;
     e.fid = &owner->fid;
     if (last_error) {
@@ -228,16 +243,18 @@ void msg_conn::write_last_event()
 
 void msg_conn::drained()
 {
-    if (detached)
+    if (detached) {
         delete this;
-    else if (now == state::closing)
+    } else if (now == state::closing) {
         write_last_event();
+    }
 }
 
 void msg_conn::link_failed(link *l)
 {
-    if (l != pending)
+    if (l != pending) {
         return;
+    }
     ucs_status_t why = l->status;
     pending = nullptr;
     tx = nullptr;
@@ -262,8 +279,9 @@ void msg_conn::link_failed(link *l)
 // A link that is closed in order tells the peer by that. One that is cut says it first.
 void msg_conn::say_goodbye()
 {
-    if (outstanding > 0 && pending && (now == state::connected || now == state::accepting))
+    if (outstanding > 0 && pending && (now == state::connected || now == state::accepting)) {
         eng->send_control(pending, pending_id, wire::shutdown);
+    }
 }
 
 void msg_conn::shutdown()
@@ -279,17 +297,20 @@ void msg_conn::shutdown()
 void msg_conn::release()
 {
     say_goodbye();
-    if (listener)
+    if (listener) {
         listener->forget(this);
+    }
     listener = nullptr;
     owner = nullptr;
-    if (request)
+    if (request) {
         reject(nullptr, 0);
+    }
     enter(state::dead);
     detached = true;
     close_link(outstanding > 0);
-    if (outstanding == 0)
+    if (outstanding == 0) {
         delete this;
+    }
 }
 
 // ---- the endpoint ----
@@ -301,8 +322,9 @@ msg_endpoint::msg_endpoint(domain *d, const fi_info &info, void *context)
 {
     cm = &cm_ops_;
     eng = d->fab->cm_engine();
-    if (d->auto_progress())
+    if (d->auto_progress()) {
         eng->start_thread();
+    }
     ucs::opt_guard g(eng->lock);
     if (info.handle && info.handle->fclass == FI_CLASS_CONNREQ) {
         conn_ = msg_conn::of_handle(info.handle);
@@ -310,16 +332,19 @@ msg_endpoint::msg_endpoint(domain *d, const fi_info &info, void *context)
             PROV_WARN(EP_CTRL, "fi_endpoint: info->handle is in use by another endpoint\n");
             throw failure{FI_EINVAL};
         }
-        if (conn_->listener)
+        if (conn_->listener) {
             conn_->listener->forget(conn_);
+        }
         conn_->listener = nullptr;
-        if (conn_->request)
+        if (conn_->request) {
             ucp::keep_request(conn_->request); // the passive endpoint may be closed first
+        }
         name_ = conn_->local_name;
         dest_ = conn_->peer_name;
     } else {
-        if (info.handle && info.handle->fclass == FI_CLASS_PEP)
+        if (info.handle && info.handle->fclass == FI_CLASS_PEP) {
             name_ = from_base<pep, fid_pep>(info.handle)->hand_over();
+        }
         conn_ = new msg_conn(eng);
     }
     conn_->owner = this;
@@ -332,12 +357,15 @@ msg_endpoint::~msg_endpoint()
     {
         ucs::opt_guard g(eng->lock);
         bound = take_queues();
-        if (bound.events)
+        if (bound.events) {
             bound.events->purge(&fid);
-        while (tx_op *op = outstanding.pop_front())
+        }
+        while (tx_op *op = outstanding.pop_front()) {
             op->owner = nullptr;
-        if (rx)
+        }
+        if (rx) {
             rx->purge(conn_);
+        }
         own_rx_.reset();
         conn_->release();
     }
@@ -346,13 +374,15 @@ msg_endpoint::~msg_endpoint()
 
 void msg_endpoint::detach()
 {
-    if (!inflight)
+    if (!inflight) {
         return;
+    }
     // Give what is on its way a moment, then take the link away under it.
     eng->progress_until([this] { return inflight == 0; }, 20);
     ucs::opt_guard g(eng->lock);
-    if (inflight && conn_->now == msg_conn::state::connected)
+    if (inflight && conn_->now == msg_conn::state::connected) {
         conn_->shutdown();
+    }
     eng->progress_until([this] { return inflight == 0; }, param_int("close_timeout", 500));
 }
 
@@ -389,8 +419,9 @@ int msg_endpoint::connect(fid_ep *f, const void *addr, const void *param, size_t
     PROV_CHECK_ARG(EP_CTRL, !to.empty(), "fi_connect: addr is not a socket address\n");
     if (!self->enabled) {
         int error = fi_enable(f);
-        if (error)
+        if (error) {
             return error;
+        }
     }
     ucs::opt_guard g(self->eng->lock);
     if (self->conn_->now != msg_conn::state::idle) {
@@ -410,8 +441,9 @@ int msg_endpoint::accept(fid_ep *f, const void *param, size_t length)
     PROV_CHECK_ARG(EP_CTRL, param || !length, "fi_accept: param must not be NULL\n");
     if (!self->enabled) {
         int error = fi_enable(f);
-        if (error)
+        if (error) {
             return error;
+        }
     }
     ucs::opt_guard g(self->eng->lock);
     return guard([&] { return self->conn_->accept(param, length); });
@@ -423,8 +455,9 @@ int msg_endpoint::shutdown(fid_ep *f, uint64_t flags)
     PROV_CHECK_ARG(EP_CTRL, flags == 0, "fi_shutdown: flags must be 0\n");
     ucs::opt_guard g(self->eng->lock);
     return guard([&] {
-        if (self->conn_->now == msg_conn::state::idle)
+        if (self->conn_->now == msg_conn::state::idle) {
             return -FI_ENOTCONN;
+        }
         self->conn_->shutdown();
         return 0;
     });
@@ -435,8 +468,9 @@ int msg_endpoint::setname(fid_t f, void *addr, size_t length)
     msg_endpoint *self = from(reinterpret_cast<fid_ep *>(f));
     address a = address::from(addr, length);
     PROV_CHECK_ARG(EP_CTRL, !a.empty(), "fi_setname: addr is not a socket address\n");
-    if (self->conn_->now != msg_conn::state::idle)
+    if (self->conn_->now != msg_conn::state::idle) {
         return -FI_EOPBADSTATE;
+    }
     self->name_ = a;
     return 0;
 }
@@ -447,10 +481,12 @@ int msg_endpoint::getname(fid_t f, void *addr, size_t *length)
     PROV_CHECK_ARG(EP_CTRL, length, "fi_getname: addrlen must not be NULL\n");
     ucs::opt_guard g(self->eng->lock);
     address a = self->conn_->own_name();
-    if (a.empty())
+    if (a.empty()) {
         a = self->name_;
-    if (a.empty())
+    }
+    if (a.empty()) {
         a.in4.sin_family = AF_INET;
+    }
     return copy_address(a, addr, length, true);
 }
 
@@ -459,8 +495,9 @@ int msg_endpoint::getpeer(fid_ep *f, void *addr, size_t *length)
     msg_endpoint *self = from(f);
     PROV_CHECK_ARG(EP_CTRL, length, "fi_getpeer: addrlen must not be NULL\n");
     ucs::opt_guard g(self->eng->lock);
-    if (self->conn_->peer_name.empty())
+    if (self->conn_->peer_name.empty()) {
         return -FI_ENOTCONN;
+    }
     return copy_address(self->conn_->peer_name, addr, length, true);
 }
 

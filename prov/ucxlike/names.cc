@@ -17,10 +17,12 @@ int resolve(const char *node, const char *service, uint64_t flags, int family, a
     addrinfo hints = {};
     hints.ai_family = family;
     hints.ai_socktype = SOCK_STREAM;
-    if (flags & FI_NUMERICHOST)
+    if (flags & FI_NUMERICHOST) {
         hints.ai_flags |= AI_NUMERICHOST;
-    if (flags & FI_SOURCE)
+    }
+    if (flags & FI_SOURCE) {
         hints.ai_flags |= AI_PASSIVE;
+    }
     addrinfo *list = nullptr;
     int error = getaddrinfo(node, service, &hints, &list);
     if (error) {
@@ -29,16 +31,18 @@ int resolve(const char *node, const char *service, uint64_t flags, int family, a
         return -FI_ENODATA;
     }
     *out = address();
-    for (addrinfo *a = list; a && out->empty(); a = a->ai_next)
+    for (addrinfo *a = list; a && out->empty(); a = a->ai_next) {
         *out = address::from(a->ai_addr, a->ai_addrlen);
+    }
     freeaddrinfo(list);
     return out->empty() ? -FI_ENODATA : 0;
 }
 
 bool is_any(const address &a)
 {
-    if (a.sa.sa_family == AF_INET)
+    if (a.sa.sa_family == AF_INET) {
         return a.in4.sin_addr.s_addr == htonl(INADDR_ANY);
+    }
     return a.sa.sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&a.in6.sin6_addr);
 }
 
@@ -46,27 +50,32 @@ address source_for(const address &to)
 {
     address from;
     address at = to;
-    if (at.port() == 0)
+    if (at.port() == 0) {
         at.set_port(9); // any; nothing is sent
+    }
     int s = socket(at.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (s < 0)
+    if (s < 0) {
         return from;
+    }
     if (connect(s, &at.sa, at.length()) == 0) {
         sockaddr_storage name;
         socklen_t length = sizeof(name);
-        if (getsockname(s, reinterpret_cast<sockaddr *>(&name), &length) == 0)
+        if (getsockname(s, reinterpret_cast<sockaddr *>(&name), &length) == 0) {
             from = address::from(&name, sizeof(name));
+        }
     }
     close(s);
-    if (!from.empty())
+    if (!from.empty()) {
         from.set_port(0);
+    }
     return from;
 }
 
 static bool is_loopback(const address &a)
 {
-    if (a.sa.sa_family == AF_INET)
+    if (a.sa.sa_family == AF_INET) {
         return (ntohl(a.in4.sin_addr.s_addr) >> 24) == 127;
+    }
     return IN6_IS_ADDR_LOOPBACK(&a.in6.sin6_addr);
 }
 
@@ -84,14 +93,17 @@ static address configured_source(int family, const std::string &wanted)
     }
     ifaddrs *list = nullptr;
     if (getifaddrs(&list) == 0) {
-        for (ifaddrs *i = list; i && a.empty(); i = i->ifa_next)
-            if (i->ifa_addr && wanted == i->ifa_name && i->ifa_addr->sa_family == family)
+        for (ifaddrs *i = list; i && a.empty(); i = i->ifa_next) {
+            if (i->ifa_addr && wanted == i->ifa_name && i->ifa_addr->sa_family == family) {
                 a = address::from(i->ifa_addr, sizeof(sockaddr_in6));
+            }
+        }
         freeifaddrs(list);
     }
-    if (a.empty())
+    if (a.empty()) {
         PROV_WARN(CORE, "FI_UCXLIKE_IFACE: \"%s\" is neither an address nor an interface\n",
                   wanted.c_str());
+    }
     return a;
 }
 
@@ -99,10 +111,12 @@ address default_source(int family)
 {
     if (std::string wanted = param_string("iface"); !wanted.empty()) {
         address a = configured_source(family, wanted);
-        if (!a.empty() && a.sa.sa_family == family)
+        if (!a.empty() && a.sa.sa_family == family) {
             return a;
-        if (param_bool("strict"))
+        }
+        if (param_bool("strict")) {
             throw failure{FI_ENODATA};
+        }
     }
     // Where the default route leads; no packet is sent.
     address far;
@@ -114,26 +128,31 @@ address default_source(int family)
         inet_pton(AF_INET6, "2001:4860:4860::8888", &far.in6.sin6_addr);
     }
     address a = source_for(far);
-    if (!a.empty())
+    if (!a.empty()) {
         return a;
+    }
     // Without one, the first interface that is up, loopback last.
     address loopback;
     ifaddrs *list = nullptr;
     if (getifaddrs(&list) == 0) {
         for (ifaddrs *i = list; i && a.empty(); i = i->ifa_next) {
-            if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP))
+            if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP)) {
                 continue;
+            }
             std::string_view name(i->ifa_name);
             if (name.starts_with("docker") || name.starts_with("veth") || name.starts_with("br-") ||
-                name.starts_with("virbr"))
+                name.starts_with("virbr")) {
                 continue;
+            }
             address found = address::from(i->ifa_addr, sizeof(sockaddr_in6));
-            if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&found.in6.sin6_addr))
+            if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&found.in6.sin6_addr)) {
                 continue;
-            if (is_loopback(found))
+            }
+            if (is_loopback(found)) {
                 loopback = found;
-            else
+            } else {
                 a = found;
+            }
         }
         freeifaddrs(list);
     }
@@ -144,19 +163,22 @@ int copy_address(const address &a, void *to, size_t *length, bool strict)
 {
     size_t room = *length;
     size_t have = a.length();
-    if (room && to)
+    if (room && to) {
         memcpy(to, &a.sa, room < have ? room : have);
+    }
     *length = have;
     return strict && room < have ? -FI_ETOOSMALL : 0;
 }
 
 void set_address(void **to, size_t *length, const address &a)
 {
-    if (a.empty())
+    if (a.empty()) {
         return;
+    }
     *to = malloc(a.length());
-    if (!*to)
+    if (!*to) {
         throw failure{FI_ENOMEM};
+    }
     memcpy(*to, &a.sa, a.length());
     *length = a.length();
 }

@@ -17,15 +17,17 @@ pep::pep(fabric *fab, const fi_info &info, void *context)
       name_(address::from(info.src_addr, info.src_addrlen)),
       backlog_(param_int("backlog", limit::backlog))
 {
-    if (!info_)
+    if (!info_) {
         throw failure{FI_ENOMEM};
+    }
     fid.fclass = FI_CLASS_PEP;
     fid.context = context;
     fid.ops = &fid_ops_;
     ops = &ep_ops_;
     cm = &cm_ops_;
-    if (info.domain_attr && info.domain_attr->control_progress == FI_PROGRESS_AUTO)
+    if (info.domain_attr && info.domain_attr->control_progress == FI_PROGRESS_AUTO) {
         eng_->start_thread();
+    }
     fabric_->add_ref();
 }
 
@@ -40,18 +42,22 @@ pep::~pep()
             c->reject(nullptr, 0);
             c->release();
         }
-        if (listener_)
+        if (listener_) {
             ucp_listener_destroy(listener_);
-        if (events_)
+        }
+        if (events_) {
             events_->purge(&fid);
+        }
     }
     if (events_) {
-        if (listener_)
+        if (listener_) {
             events_->remove_engine(eng_);
+        }
         events_->detach();
     }
-    if (holder_ >= 0)
+    if (holder_ >= 0) {
         ::close(holder_);
+    }
     fi_freeinfo(info_);
     fabric_->drop_ref();
 }
@@ -88,8 +94,9 @@ int pep::bind(fid_t f, fid_t other, uint64_t)
 int pep::control(fid_t f, int command, void *arg)
 {
     pep *self = from_base<pep, fid_pep>(f);
-    if (command != FI_BACKLOG)
+    if (command != FI_BACKLOG) {
         return -FI_ENOSYS;
+    }
     PROV_CHECK_ARG(EP_CTRL, arg, "fi_control: arg of FI_BACKLOG must not be NULL\n");
     int backlog = *static_cast<int *>(arg);
     PROV_CHECK_ARG(EP_CTRL, backlog > 0, "fi_control: FI_BACKLOG must be above 0\n");
@@ -101,12 +108,14 @@ int pep::control(fid_t f, int command, void *arg)
 // Takes a port now, so that fi_getname can tell it before fi_listen.
 int pep::assign(address at)
 {
-    if (holder_ >= 0)
+    if (holder_ >= 0) {
         ::close(holder_);
+    }
     holder_ = socket(at.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int on = 1;
-    if (holder_ < 0)
+    if (holder_ < 0) {
         return -errno;
+    }
     setsockopt(holder_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     socklen_t length = at.length();
     if (::bind(holder_, &at.sa, length) != 0 || ::getsockname(holder_, &at.sa, &length) != 0) {
@@ -125,8 +134,9 @@ int pep::setname(fid_t f, void *addr, size_t length)
     pep *self = from_base<pep, fid_pep>(f);
     address a = address::from(addr, length);
     PROV_CHECK_ARG(EP_CTRL, !a.empty(), "fi_setname: addr is not a socket address\n");
-    if (self->listener_)
+    if (self->listener_) {
         return -FI_EOPBADSTATE;
+    }
     return self->assign(a);
 }
 
@@ -135,15 +145,17 @@ int pep::getname(fid_t f, void *addr, size_t *length)
     pep *self = from_base<pep, fid_pep>(f);
     PROV_CHECK_ARG(EP_CTRL, length, "fi_getname: addrlen must not be NULL\n");
     address a = self->name_;
-    if (a.empty())
+    if (a.empty()) {
         a.in4.sin_family = AF_INET;
+    }
     return copy_address(a, addr, length, true);
 }
 
 address pep::hand_over()
 {
-    if (holder_ >= 0)
+    if (holder_ >= 0) {
         ::close(holder_);
+    }
     holder_ = -1;
     return name_;
 }
@@ -152,12 +164,14 @@ int pep::listen(fid_pep *f)
 {
     pep *self = from_fid<pep>(f);
     PROV_CHECK_ARG(EP_CTRL, self->events_, "fi_listen: no event queue is bound\n");
-    if (self->listener_)
+    if (self->listener_) {
         return -FI_EOPBADSTATE;
+    }
     return guard([&] {
         address at = self->name_;
-        if (at.empty())
+        if (at.empty()) {
             at.in4.sin_family = AF_INET; // any address, any port
+        }
         self->hand_over();
         {
             ucs::opt_guard g(self->eng_->lock);
@@ -195,8 +209,9 @@ void pep::connected(ucp_conn_request_h request)
         memcpy(&h, m.hello, sizeof(h));
         c->pending_id = h.id;
         c->local_name = name_;
-        if (known == UCS_OK)
+        if (known == UCS_OK) {
             c->peer_name = address::from(&attr.client_address, sizeof(attr.client_address));
+        }
         conns_.reserve(conns_.size() + 1);
         requested(c.get(), data);
         c->now = msg_conn::state::requested;
@@ -205,15 +220,17 @@ void pep::connected(ucp_conn_request_h request)
         conns_.push_back(c.release());
         return 0;
     });
-    if (error)
+    if (error) {
         ucp_listener_reject(listener_, request);
+    }
 }
 
 void pep::requested(msg_conn *c, std::string_view data)
 {
     fi_info *info = fi_dupinfo(info_);
-    if (!info)
+    if (!info) {
         throw failure{FI_ENOMEM};
+    }
     free(info->src_addr);
     free(info->dest_addr);
     info->src_addr = info->dest_addr = nullptr;
@@ -244,8 +261,9 @@ int pep::reject(fid_pep *f, fid_t handle, const void *param, size_t length)
     ucs::opt_guard g(self->eng_->lock);
     return guard([&] {
         msg_conn *c = msg_conn::of_handle(handle);
-        if (c->owner)
+        if (c->owner) {
             return -FI_EBUSY;
+        }
         c->reject(param, length);
         c->release();
         return 0;
@@ -254,8 +272,9 @@ int pep::reject(fid_pep *f, fid_t handle, const void *param, size_t length)
 
 int pep::getopt(fid_t, int level, int name, void *value, size_t *length)
 {
-    if (level != FI_OPT_ENDPOINT || name != FI_OPT_CM_DATA_SIZE)
+    if (level != FI_OPT_ENDPOINT || name != FI_OPT_CM_DATA_SIZE) {
         return -FI_ENOPROTOOPT;
+    }
     return get_option(limit::cm_data, value, length);
 }
 

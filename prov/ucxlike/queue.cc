@@ -16,8 +16,9 @@ namespace ucxlike {
 waitable::waitable(bool locked, fi_wait_obj wait_obj, fid_wait *set)
     : wait_obj_(wait_obj), engines_lock_(locked)
 {
-    if (wait_obj_ != FI_WAIT_NONE)
+    if (wait_obj_ != FI_WAIT_NONE) {
         fd();
+    }
     if (wait_obj_ == FI_WAIT_SET) {
         set_ = from_fid<wait_set>(set);
         set_->add(this);
@@ -26,12 +27,15 @@ waitable::waitable(bool locked, fi_wait_obj wait_obj, fid_wait *set)
 
 waitable::~waitable()
 {
-    if (set_)
+    if (set_) {
         set_->remove(this, epoll_);
-    if (epoll_ >= 0)
+    }
+    if (epoll_ >= 0) {
         ::close(epoll_);
-    if (event_ >= 0)
+    }
+    if (event_ >= 0) {
         ::close(event_);
+    }
 }
 
 int waitable::check(const char *call, fi_wait_obj wait_obj, const fid_wait *set)
@@ -56,8 +60,9 @@ int waitable::check(const char *call, fi_wait_obj wait_obj, const fid_wait *set)
 
 bool waitable::in_use() const
 {
-    if (users_ == 0)
+    if (users_ == 0) {
         return false;
+    }
     PROV_WARN(CORE, "fi_close: the object is bound to %d others\n", users_.load());
     return true;
 }
@@ -80,8 +85,9 @@ int waitable::control(int command, void *arg)
     switch (command) {
     case FI_GETWAIT:
         PROV_CHECK_ARG(CORE, arg, "fi_control: arg of FI_GETWAIT must not be NULL\n");
-        if (wait_obj_ != FI_WAIT_FD && wait_obj_ != FI_WAIT_UNSPEC)
+        if (wait_obj_ != FI_WAIT_FD && wait_obj_ != FI_WAIT_UNSPEC) {
             return -FI_ENODATA;
+        }
         return guard([&] {
             *static_cast<int *>(arg) = fd();
             return 0;
@@ -105,8 +111,9 @@ void waitable::add_engine(engine *e)
         }
     }
     engines_.push_back({e, 1});
-    if (epoll_ >= 0 && e->efd() >= 0)
+    if (epoll_ >= 0 && e->efd() >= 0) {
         watch(e->efd());
+    }
     notify();
 }
 
@@ -114,12 +121,14 @@ void waitable::remove_engine(engine *e)
 {
     ucs::opt_guard g(engines_lock_);
     for (size_t i = 0; i < engines_.size(); ++i) {
-        if (engines_[i].eng != e)
+        if (engines_[i].eng != e) {
             continue;
+        }
         // One that lasts stays: endpoints come and go, and each time it is two system calls.
         if (--engines_[i].count == 0 && !e->lasting) {
-            if (epoll_ >= 0 && e->efd() >= 0)
+            if (epoll_ >= 0 && e->efd() >= 0) {
                 epoll_ctl(epoll_, EPOLL_CTL_DEL, e->efd(), nullptr); // not there if it was refused
+            }
             engines_.erase(engines_.begin() + i);
         }
         return;
@@ -129,42 +138,50 @@ void waitable::remove_engine(engine *e)
 void waitable::watch(int fd)
 {
     epoll_event ev = {.events = EPOLLIN, .data = {}};
-    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &ev) == 0 || errno == EEXIST)
+    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &ev) == 0 || errno == EEXIST) {
         return;
+    }
     unwatched_ = errno;
     PROV_WARN(CORE, "descriptor %d cannot be waited on: %s\n", fd, strerror(errno));
 }
 
 void waitable::make_fd()
 {
-    if (event_ < 0)
+    if (event_ < 0) {
         event_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (event_ >= 0)
+    }
+    if (event_ >= 0) {
         epoll_ = epoll_create1(EPOLL_CLOEXEC);
+    }
     if (epoll_ < 0) {
         PROV_WARN(CORE, "no descriptor to wait on: %s\n", strerror(errno));
         throw failure{errno};
     }
     watch(event_);
-    for (auto &u : engines_)
-        if (u.eng->efd() >= 0)
+    for (auto &u : engines_) {
+        if (u.eng->efd() >= 0) {
             watch(u.eng->efd());
+        }
+    }
 }
 
 int waitable::fd()
 {
     ucs::opt_guard g(engines_lock_);
-    if (epoll_ < 0)
+    if (epoll_ < 0) {
         make_fd();
-    if (unwatched_)
+    }
+    if (unwatched_) {
         throw failure{unwatched_};
+    }
     return epoll_;
 }
 
 void waitable::ring()
 {
-    if (event_ < 0 || rung_.exchange(true))
+    if (event_ < 0 || rung_.exchange(true)) {
         return;
+    }
     uint64_t one = 1;
     (void)!write(event_, &one, sizeof(one));
 }
@@ -184,8 +201,9 @@ bool waitable::arm_engines()
     for (auto &u : engines_) {
         // What is pending already may be nothing of ours: take it and ask again, a few times.
         for (int i = 0; !u.eng->arm(); ++i) {
-            if (i == 4)
+            if (i == 4) {
                 return false;
+            }
             u.eng->progress();
         }
     }

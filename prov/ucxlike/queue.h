@@ -29,8 +29,9 @@ class deadline {
     // Milliseconds for poll, rounded up; 0: it is over.
     int left() const
     {
-        if (end_ == UINT64_MAX)
+        if (end_ == UINT64_MAX) {
             return -1;
+        }
         uint64_t now = ucs::monotonic_ns();
         return now >= end_ ? 0 : static_cast<int>((end_ - now + ns_per_ms - 1) / ns_per_ms);
     }
@@ -61,8 +62,9 @@ class waitable {
     {
         ucs::opt_guard g(engines_lock_);
         unsigned n = 0;
-        for (auto &u : engines_)
+        for (auto &u : engines_) {
             n += u.eng->progress();
+        }
         return n;
     }
 
@@ -81,8 +83,9 @@ class waitable {
     // An entry was written: ends the sleep of whoever armed.
     void notify()
     {
-        if (UCS_UNLIKELY(waiting_.load(std::memory_order_relaxed)))
+        if (UCS_UNLIKELY(waiting_.load(std::memory_order_relaxed))) {
             ring();
+        }
     }
     // Makes fd readable until the next clear().
     void ring();
@@ -92,8 +95,9 @@ class waitable {
     {
         disarm();
         waiting_.store(true);
-        if (arm_engines() && !ready())
+        if (arm_engines() && !ready()) {
             return true;
+        }
         disarm();
         return false;
     }
@@ -103,8 +107,9 @@ class waitable {
     void sleep(F &&ready, const deadline &end)
     {
         int f = fd();
-        if (arm(ready))
+        if (arm(ready)) {
             wait_fd(f, end.left());
+        }
         disarm();
     }
 
@@ -138,8 +143,9 @@ struct waitable_fid {
     static int close(fid_t f)
     {
         T *self = from_base<T, Fid>(f);
-        if (self->in_use())
+        if (self->in_use()) {
             return -FI_EBUSY;
+        }
         delete self;
         return 0;
     }

@@ -27,14 +27,17 @@ peer::peer(rdm_endpoint *ep) : conn(ep->eng)
 
 void peer::link_failed(link *l)
 {
-    if (welcomed == l)
+    if (welcomed == l) {
         welcomed = nullptr;
-    if (tx != l)
+    }
+    if (tx != l) {
         return;
+    }
     tx = nullptr;
     tx_id = 0;
-    if (greeted == l)
+    if (greeted == l) {
         refused = errno_of(l->status);
+    }
     greeted = nullptr;
     owner->flush_outstanding(this, FI_ECONNRESET);
     static_cast<rdm_endpoint *>(owner)->peer_lost(this);
@@ -42,8 +45,9 @@ void peer::link_failed(link *l)
 
 void peer::control(const wire::message &m, const void *, size_t, link *)
 {
-    if (m.kind != wire::welcome || !m.hello || !owner)
+    if (m.kind != wire::welcome || !m.hello || !owner) {
         return;
+    }
     wire::hello h;
     memcpy(&h, m.hello, sizeof(h));
     incarnation = h.incarnation;
@@ -56,8 +60,9 @@ void peer::control(const wire::message &m, const void *, size_t, link *)
 
 void peer::drained()
 {
-    if (detached)
+    if (detached) {
         delete this;
+    }
 }
 
 // ---- the endpoint ----
@@ -66,8 +71,9 @@ rdm_endpoint::rdm_endpoint(domain *d, const fi_info &info, void *context)
     : endpoint(d, info, context, true), name_(address::from(info.src_addr, info.src_addrlen)),
       incarnation_(ucs::random_u64())
 {
-    if (name_.empty())
+    if (name_.empty()) {
         name_ = default_source(d->addr_format() == FI_SOCKADDR_IN6 ? AF_INET6 : AF_INET);
+    }
     cm = &cm_ops_;
     engine_ = std::make_unique<engine>(d->fab->context(), d->locked());
     eng = engine_.get();
@@ -82,27 +88,32 @@ void rdm_endpoint::bind_shared_rx()
 
 rdm_endpoint::~rdm_endpoint()
 {
-    if (engine_)
+    if (engine_) {
         eng->stop_thread();
+    }
     queues bound;
     {
         ucs::opt_guard g(eng->lock);
         bound = take_queues();
-        if (listener_)
+        if (listener_) {
             ucp_listener_destroy(listener_);
+        }
         flush_outstanding(nullptr, FI_ECANCELED);
-        while (tx_op *op = outstanding.pop_front())
+        while (tx_op *op = outstanding.pop_front()) {
             op->owner = nullptr;
+        }
         own_rx_.reset();
         for (auto &p : peers_) {
             p->tx = nullptr;
             p->owner = nullptr;
-            if (bound.shared && rx)
+            if (bound.shared && rx) {
                 rx->purge(p.get());
+            }
             drop_deferred(p.get());
         }
-        if (!engine_)
+        if (!engine_) {
             leave_shared_engine();
+        }
     }
     bound.let_go();
     engine_.reset(); // before the peers, which its last operations still name
@@ -113,8 +124,9 @@ void rdm_endpoint::leave_shared_engine()
     eng->abandon(this);
     for (auto &p : peers_) {
         eng->ids.erase(p->rx_id);
-        if (p->outstanding == 0)
+        if (p->outstanding == 0) {
             continue;
+        }
         p->detached = true;
         p.release(); // goes with its last operation
     }
@@ -122,11 +134,13 @@ void rdm_endpoint::leave_shared_engine()
 
 void rdm_endpoint::detach()
 {
-    if (av_)
+    if (av_) {
         av_->detach(this);
+    }
     // What was sent should arrive, also when the process ends after this call.
-    if (enabled && inflight)
+    if (enabled && inflight) {
         eng->progress_until([this] { return inflight == 0; }, param_int("close_timeout", 500));
+    }
 }
 
 int rdm_endpoint::bind_av(av *a)
@@ -135,8 +149,9 @@ int rdm_endpoint::bind_av(av *a)
     av_ = a;
     for (fi_addr_t i = 0; i < a->size(); ++i) {
         address at = a->at(i);
-        if (!at.empty())
+        if (!at.empty()) {
             address_inserted(at, i, a->reported(i));
+        }
     }
     av_->attach(this);
     return 0;
@@ -170,16 +185,18 @@ int rdm_endpoint::enable()
         own_rx_ = std::make_unique<rx_queue>(eng, 10);
         rx = own_rx_.get();
     }
-    if (dom->auto_progress())
+    if (dom->auto_progress()) {
         eng->start_thread();
+    }
     return 0;
 }
 
 ssize_t rdm_endpoint::not_yet(conn *to)
 {
     auto *p = static_cast<peer *>(to);
-    if (p->refused)
+    if (p->refused) {
         return -std::exchange(p->refused, 0);
+    }
     if (p->greeted != p->tx) {
         p->greeted = p->tx;
         tx_op *op = eng->begin_own();
@@ -200,16 +217,18 @@ fi_addr_t rdm_endpoint::reported(const address &name) const
 {
     fi_addr_t first = FI_ADDR_NOTAVAIL;
     auto [from, to] = index_.equal_range(name);
-    for (; from != to; ++from)
+    for (; from != to; ++from) {
         first = std::min(first, from->second);
+    }
     return first == FI_ADDR_NOTAVAIL ? first : table_[first].reported;
 }
 
 peer *rdm_endpoint::peer_named(const address &name)
 {
     auto it = names_.find(name);
-    if (it != names_.end())
+    if (it != names_.end()) {
         return it->second;
+    }
     peers_.push_back(std::make_unique<peer>(this));
     peer *p = peers_.back().get();
     p->name = name;
@@ -226,11 +245,13 @@ void rdm_endpoint::alias(peer *p, const address &name)
 
 peer *rdm_endpoint::peer_at(fi_addr_t index)
 {
-    if (index >= table_.size() || table_[index].at.empty())
+    if (index >= table_.size() || table_[index].at.empty()) {
         return nullptr;
+    }
     peer *p = peer_named(table_[index].at);
-    if (routes_.size() < table_.size())
+    if (routes_.size() < table_.size()) {
         routes_.resize(table_.size());
+    }
     routes_[index] = p;
     return p;
 }
@@ -245,8 +266,9 @@ conn *rdm_endpoint::route_slow(fi_addr_t dest, int *error)
     peer *p = nullptr;
     int failed = guard([&] {
         p = peer_at(dest);
-        if (!p)
+        if (!p) {
             return 0;
+        }
         if (!p->tx) {
             p->tx = eng->connect(p->name, nullptr, p, this);
             p->tx_id = 0;
@@ -257,8 +279,9 @@ conn *rdm_endpoint::route_slow(fi_addr_t dest, int *error)
         *error = failed;
         return nullptr;
     }
-    if (!p)
+    if (!p) {
         PROV_WARN(EP_DATA, "dest_addr 0x%lx is not in the address vector\n", dest);
+    }
     return p;
 }
 
@@ -275,15 +298,18 @@ const conn *rdm_endpoint::source_slow(fi_addr_t addr)
 void rdm_endpoint::address_inserted(const address &a, fi_addr_t index, fi_addr_t report)
 {
     ucs::opt_guard g(eng->lock);
-    if (table_.size() <= index)
+    if (table_.size() <= index) {
         table_.resize(index + 1);
+    }
     table_[index] = {a, report};
     index_.emplace(a, index);
-    if (index < routes_.size())
+    if (index < routes_.size()) {
         routes_[index] = nullptr;
+    }
     auto it = names_.find(a);
-    if (it != names_.end())
+    if (it != names_.end()) {
         it->second->addr = reported(a);
+    }
 }
 
 // The connection stays: the peer may still send, or be inserted again.
@@ -291,14 +317,17 @@ void rdm_endpoint::address_removed(const address &a, fi_addr_t index)
 {
     ucs::opt_guard g(eng->lock);
     table_[index] = {};
-    if (index < routes_.size())
+    if (index < routes_.size()) {
         routes_[index] = nullptr;
+    }
     auto [from, to] = index_.equal_range(a);
-    for (auto it = from; it != to;)
+    for (auto it = from; it != to;) {
         it = it->second == index ? index_.erase(it) : std::next(it);
+    }
     auto it = names_.find(a);
-    if (it != names_.end())
+    if (it != names_.end()) {
         it->second->addr = reported(a);
+    }
 }
 
 // ---- connections that come in ----
@@ -330,8 +359,9 @@ conn *rdm_endpoint::identify(link *l, const wire::message &m)
         p->incarnation = h.incarnation;
         l->owner = p;
         l->accepted_at = 0;
-        if (!p->tx)
+        if (!p->tx) {
             p->tx = l;
+        }
         if (h.id && !p->tx_id) {
             p->tx_id = h.id;
             peer_ready();
@@ -354,8 +384,9 @@ conn *rdm_endpoint::identify(link *l, const wire::message &m)
 uint32_t rdm_endpoint::add_group(group *g)
 {
     ucs::opt_guard guard(eng->lock);
-    if (groups_.empty())
+    if (groups_.empty()) {
         eng->readers.push_back(this);
+    }
     groups_.push_back(g);
     return group_ids_.add(g);
 }
@@ -365,8 +396,9 @@ void rdm_endpoint::remove_group(group *g)
     ucs::opt_guard guard(eng->lock);
     group_ids_.erase(g->id());
     std::erase(groups_, g);
-    if (groups_.empty())
+    if (groups_.empty()) {
         std::erase(eng->readers, static_cast<engine::reader *>(this));
+    }
 }
 
 bool rdm_endpoint::reach(peer *p)
@@ -376,29 +408,33 @@ bool rdm_endpoint::reach(peer *p)
                    p->tx = eng->connect(p->name, nullptr, p, this);
                    p->tx_id = 0;
                }
-               if (!p->tx_id)
+               if (!p->tx_id) {
                    not_yet(p);
+               }
                return 0;
            }) == 0;
 }
 
 void rdm_endpoint::peer_ready()
 {
-    for (group *g : groups_)
+    for (group *g : groups_) {
         g->check_joined();
+    }
 }
 
 void rdm_endpoint::peer_lost(peer *p)
 {
-    for (group *g : groups_)
+    for (group *g : groups_) {
         g->drop(p);
+    }
 }
 
 void rdm_endpoint::collect()
 {
     guard([&] {
-        for (group *g : groups_)
+        for (group *g : groups_) {
             g->collect();
+        }
         return 0;
     });
 }
@@ -428,8 +464,9 @@ int rdm_endpoint::setname(fid_t f, void *addr, size_t length)
     auto *self = static_cast<rdm_endpoint *>(from_base<endpoint, fid_ep>(f));
     address a = address::from(addr, length);
     PROV_CHECK_ARG(EP_CTRL, !a.empty(), "fi_setname: addr is not a socket address\n");
-    if (self->enabled)
+    if (self->enabled) {
         return -FI_EOPBADSTATE;
+    }
     self->name_ = a;
     return 0;
 }

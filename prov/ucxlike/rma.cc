@@ -48,11 +48,13 @@ tx_op *begin(endpoint *ep, fi_addr_t dest, ssize_t *error)
         return nullptr;
     }
     *error = -FI_EAGAIN;
-    if (ep->inflight >= ep->tx_limit)
+    if (ep->inflight >= ep->tx_limit) {
         return nullptr;
+    }
     tx_op *op = ep->eng->tx_ops.get();
-    if (!op)
+    if (!op) {
         return nullptr;
+    }
     op->eng = ep->eng;
     op->owner = ep;
     op->to = to;
@@ -83,8 +85,9 @@ ssize_t post(fid_ep *f, kind k, unsigned options, const rma_call &c)
     ucs::opt_guard g(ep->eng->lock);
     ssize_t error;
     tx_op *op = begin(ep, c.peer, &error);
-    if (!op)
+    if (!op) {
         return error;
+    }
     op->context = c.context;
     op->cq_flags = FI_RMA | (k == kind::write ? FI_WRITE : FI_READ);
     op->options = options & tx_complete ? 0 : tx_op::silent;
@@ -97,8 +100,9 @@ ssize_t post(fid_ep *f, kind k, unsigned options, const rma_call &c)
     op->length = total;
 
     wire::builder b(op->header);
-    if (options & tx_data)
+    if (options & tx_data) {
         b.data(c.data);
+    }
     b.ack(op->ack_id);
     b.rma({c.address, c.key, total});
     unsigned am_flags;
@@ -110,14 +114,16 @@ ssize_t post(fid_ep *f, kind k, unsigned options, const rma_call &c)
     if (options & tx_inject) {
         size_t at = 0;
         for (size_t i = 0; i < c.count; ++i) {
-            if (c.iov[i].iov_len)
+            if (c.iov[i].iov_len) {
                 memcpy(op->inject + at, c.iov[i].iov_base, c.iov[i].iov_len);
+            }
             at += c.iov[i].iov_len;
         }
         return tx_post(op, wire::am_rma, header, op->inject, total, false, am_flags);
     }
-    if (c.count == 1)
+    if (c.count == 1) {
         return tx_post(op, wire::am_rma, header, c.iov[0].iov_base, total, false, am_flags);
+    }
     return tx_post(op, wire::am_rma, header, op->iov, c.count, true, am_flags);
 }
 
@@ -129,8 +135,9 @@ ssize_t post_msg(fid_ep *f, kind k, const fi_msg_rma *m, uint64_t flags)
     unsigned options = static_cast<endpoint *>(f)->tx_options(flags);
     if (options & tx_inject) {
         size_t total = 0;
-        for (size_t i = 0; i < m->iov_count; ++i)
+        for (size_t i = 0; i < m->iov_count; ++i) {
             total += m->msg_iov[i].iov_len;
+        }
         PROV_CHECK_ARG(EP_DATA, total <= limit::inject, "fi_rma: %zu bytes cannot be injected\n",
                        total);
     }
@@ -214,9 +221,10 @@ char *lookup(conn *from, const wire::rma &r, uint64_t bytes, uint64_t access, in
     region *m = from->owner->dom->find_mr(r.key);
     char *at = m ? m->at(r.address, bytes, access) : nullptr;
     *error = !m ? FI_ENOKEY : !at ? FI_EACCES : 0;
-    if (*error)
+    if (*error) {
         PROV_WARN(EP_DATA, "a peer's access to key 0x%lx, %lu bytes at 0x%lx, is refused: %s\n",
                   r.key, bytes, r.address, m ? "outside of the region or its rights" : "no region");
+    }
     return at;
 }
 
@@ -224,15 +232,18 @@ void written(conn *from, const wire::message &m, char *at, int error)
 {
     endpoint *ep = from->owner;
     if (ep && !error) {
-        if ((m.flags & wire::has_data) && ep->rx_cq)
+        if ((m.flags & wire::has_data) && ep->rx_cq) {
             ep->rx_cq->write({nullptr, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, m.rma.length,
                               at, m.data, 0, from->addr});
-        if (ep->remote_write_cntr)
+        }
+        if (ep->remote_write_cntr) {
             ep->remote_write_cntr->count();
+        }
         ep->dom->accessed(m.rma.key, FI_REMOTE_WRITE);
     }
-    if (m.flags & wire::has_ack)
+    if (m.flags & wire::has_ack) {
         answer(from, m.ack, error);
+    }
 }
 
 // Data on its way into the target's memory, or into a reader's buffer.
@@ -248,16 +259,19 @@ void replay(conn *c);
 void transferred(transfer *t, ucs_status_t status)
 {
     conn *from = t->from;
-    if (t->op)
+    if (t->op) {
         tx_answered(t->op, errno_of(status));
-    else
+    } else {
         written(from, t->m, t->at, errno_of(status));
+    }
     bool write = !t->op;
     delete t;
-    if (write && --from->writes == 0)
+    if (write && --from->writes == 0) {
         replay(from);
-    if (--from->outstanding == 0)
+    }
+    if (--from->outstanding == 0) {
         from->drained();
+    }
 }
 
 ucs_status_t fetch(transfer *t, void *descriptor, void *buffer, size_t count, bool iov)
@@ -274,11 +288,13 @@ ucs_status_t fetch(transfer *t, void *descriptor, void *buffer, size_t count, bo
         p.datatype = ucp_dt_make_iov();
     }
     ++t->from->outstanding;
-    if (!t->op)
+    if (!t->op) {
         ++t->from->writes;
+    }
     ucs_status_ptr_t s = ucp_am_recv_data_nbx(t->from->eng->worker, descriptor, buffer, count, &p);
-    if (UCS_PTR_IS_PTR(s))
+    if (UCS_PTR_IS_PTR(s)) {
         return UCS_INPROGRESS;
+    }
     transferred(t, UCS_PTR_STATUS(s));
     return UCS_OK;
 }
@@ -288,16 +304,19 @@ ucs_status_t write_arrived(conn *from, const wire::message &m, void *data, size_
 {
     int error;
     char *at = lookup(from, m.rma, length, FI_REMOTE_WRITE, &error);
-    if (!error && length != m.rma.length)
+    if (!error && length != m.rma.length) {
         error = FI_EIO;
+    }
     if (error) {
         written(from, m, nullptr, error);
         return UCS_ERR_REJECTED;
     }
-    if (rendezvous)
+    if (rendezvous) {
         return fetch(new transfer{from, m, at, nullptr}, data, at, length, false);
-    if (length)
+    }
+    if (length) {
         memcpy(at, data, length);
+    }
     written(from, m, at, 0);
     return UCS_OK;
 }
@@ -310,11 +329,13 @@ void read_arrived(conn *from, const wire::message &m)
         answer(from, m.ack, error);
         return;
     }
-    if (cntr *c = from->owner->remote_read_cntr)
+    if (cntr *c = from->owner->remote_read_cntr) {
         c->count();
+    }
     from->owner->dom->accessed(m.rma.key, FI_REMOTE_READ);
-    if (!from->tx)
+    if (!from->tx) {
         return;
+    }
     tx_op *op = from->eng->begin_own();
     wire::builder b(op->header);
     b.ack(m.ack);
@@ -326,8 +347,9 @@ ucs_status_t read_data_arrived(conn *from, const wire::message &m, void *data, s
                                bool rendezvous)
 {
     tx_op *op = from->eng->acks.find(static_cast<uint32_t>(m.ack));
-    if (!op || op->to != from || !(op->cq_flags & FI_READ))
+    if (!op || op->to != from || !(op->cq_flags & FI_READ)) {
         return UCS_ERR_REJECTED;
+    }
     if (length != op->length) {
         tx_answered(op, FI_EIO);
         return UCS_ERR_REJECTED;
@@ -336,14 +358,16 @@ ucs_status_t read_data_arrived(conn *from, const wire::message &m, void *data, s
         from->eng->acks.erase(op->ack_id);
         op->pending = (op->pending & ~tx_op::wait_ack) | tx_op::wait_data;
         auto *t = new transfer{from, m, nullptr, op};
-        if (op->count == 1)
+        if (op->count == 1) {
             return fetch(t, data, op->iov[0].buffer, length, false);
+        }
         return fetch(t, data, op->iov, op->count, true);
     }
     auto *at = static_cast<const char *>(data);
     for (size_t i = 0; i < op->count; ++i) {
-        if (op->iov[i].length)
+        if (op->iov[i].length) {
             memcpy(op->iov[i].buffer, at, op->iov[i].length);
+        }
         at += op->iov[i].length;
     }
     tx_answered(op, 0);
@@ -385,8 +409,9 @@ void atomic_arrived(conn *from, const wire::message &m, const void *data, size_t
         atomic_execute(type, op, count, at, operand, operand + count * size, old);
     }
     if (cntr *c =
-            op == FI_ATOMIC_READ ? from->owner->remote_read_cntr : from->owner->remote_write_cntr)
+            op == FI_ATOMIC_READ ? from->owner->remote_read_cntr : from->owner->remote_write_cntr) {
         c->count();
+    }
     from->owner->dom->accessed(m.rma.key, op == FI_ATOMIC_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE);
     if (form == atomic_form::write) {
         answer(from, m.ack, 0);
@@ -414,8 +439,9 @@ struct deferred_message {
 
 void answer(conn *to, uint64_t ack, int error)
 {
-    if (!to->tx)
+    if (!to->tx) {
         return;
+    }
     tx_op *op = to->eng->begin_own();
     wire::builder b(op->header);
     b.tag(ack);
@@ -431,8 +457,9 @@ namespace {
 
 void replay(conn *c)
 {
-    if (!c->deferred)
+    if (!c->deferred) {
         return;
+    }
     std::unique_ptr<deferred_messages> d(c->deferred);
     c->deferred = nullptr;
     for (auto &e : d->list) {
@@ -440,10 +467,11 @@ void replay(conn *c)
         p.recv_attr = e.attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
         ucs_status_t st = dispatch(c, e.am, e.m, e.bytes, e.length, &p);
         bool refused = p.recv_attr && st != UCS_OK && st != UCS_INPROGRESS;
-        if (e.held || refused)
+        if (e.held || refused) {
             ucp_am_data_release(c->eng->worker, e.bytes);
-        else if (!p.recv_attr)
+        } else if (!p.recv_attr) {
             free(e.bytes);
+        }
     }
 }
 
@@ -452,8 +480,9 @@ void replay(conn *c)
 ucs_status_t defer(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
                    const ucp_am_recv_param_t *param)
 {
-    if (!c->deferred)
+    if (!c->deferred) {
         c->deferred = new deferred_messages;
+    }
     deferred_message e = {am, m, data, length, param->recv_attr, false};
     e.m.hello = nullptr;
     ucs_status_t st = UCS_INPROGRESS;
@@ -471,13 +500,15 @@ ucs_status_t defer(conn *c, unsigned am, const wire::message &m, void *data, siz
 
 void drop_deferred(conn *c)
 {
-    if (!c->deferred)
+    if (!c->deferred) {
         return;
+    }
     for (auto &e : c->deferred->list) {
-        if (e.held || (e.attr & UCP_AM_RECV_ATTR_FLAG_RNDV))
+        if (e.held || (e.attr & UCP_AM_RECV_ATTR_FLAG_RNDV)) {
             ucp_am_data_release(c->eng->worker, e.bytes);
-        else
+        } else {
             free(e.bytes);
+        }
     }
     delete c->deferred;
     c->deferred = nullptr;
@@ -500,8 +531,9 @@ ucs_status_t rma_arrived(conn *from, const wire::message &m, void *data, size_t 
             result = read_data_arrived(from, m, data, length, rendezvous);
             break;
         case wire::atomic:
-            if (!rendezvous)
+            if (!rendezvous) {
                 atomic_arrived(from, m, data, length);
+            }
             break;
         default:
             break;
@@ -533,16 +565,18 @@ struct atomic_call {
 size_t elements(const fi_ioc *iov, size_t count)
 {
     size_t n = 0;
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; ++i) {
         n += iov[i].count;
+    }
     return n;
 }
 
 uint8_t *gather(uint8_t *to, const fi_ioc *iov, size_t count, size_t size)
 {
     for (size_t i = 0; i < count; ++i) {
-        if (iov[i].count)
+        if (iov[i].count) {
             memcpy(to, iov[i].addr, iov[i].count * size);
+        }
         to += iov[i].count * size;
     }
     return to;
@@ -551,8 +585,9 @@ uint8_t *gather(uint8_t *to, const fi_ioc *iov, size_t count, size_t size)
 ssize_t post_atomic(fid_ep *f, atomic_form form, unsigned options, const atomic_call &c)
 {
     auto *ep = static_cast<endpoint *>(f);
-    if (!atomic_valid(c.type, c.op, form))
+    if (!atomic_valid(c.type, c.op, form)) {
         return -FI_EOPNOTSUPP;
+    }
     PROV_CHECK_ARG(EP_DATA,
                    c.count <= limit::iov && c.compare_count <= limit::iov &&
                        c.result_count <= limit::iov,
@@ -570,18 +605,22 @@ ssize_t post_atomic(fid_ep *f, atomic_form form, unsigned options, const atomic_
     ucs::opt_guard g(ep->eng->lock);
     ssize_t error;
     tx_op *op = begin(ep, c.peer, &error);
-    if (!op)
+    if (!op) {
         return error;
+    }
     op->context = c.context;
     op->cq_flags = FI_ATOMIC | (form == atomic_form::write ? FI_WRITE : FI_READ);
     op->options = options & tx_complete ? 0 : tx_op::silent;
     uint8_t *end = op->inject;
-    if (!reads)
+    if (!reads) {
         end = gather(end, c.iov, c.count, size);
-    if (form == atomic_form::compare)
+    }
+    if (form == atomic_form::compare) {
         end = gather(end, c.compare, c.compare_count, size);
-    for (size_t i = 0; i < c.result_count; ++i)
+    }
+    for (size_t i = 0; i < c.result_count; ++i) {
         op->iov[i] = {c.result[i].addr, c.result[i].count * size};
+    }
     op->count = c.result_count;
     op->length = n * size;
     wire::builder b(op->header);
@@ -692,10 +731,12 @@ ssize_t a_compwritemsg(fid_ep *f, const fi_msg_atomic *m, const fi_ioc *compare,
 
 int valid(atomic_form form, fi_datatype type, fi_op op, size_t *count)
 {
-    if (!atomic_valid(type, op, form))
+    if (!atomic_valid(type, op, form)) {
         return -FI_EOPNOTSUPP;
-    if (count)
+    }
+    if (count) {
         *count = limit::atomic_bytes / atomic_size(type);
+    }
     return 0;
 }
 
@@ -711,8 +752,9 @@ int query_atomic(fid_domain *, fi_datatype type, fi_op op, fi_atomic_attr *attr,
                                                  : atomic_form::write;
     size_t count;
     int error = valid(form, type, op, &count);
-    if (error)
+    if (error) {
         return error;
+    }
     attr->count = count;
     attr->size = atomic_size(type);
     return 0;

@@ -16,8 +16,9 @@ static constexpr size_t hold_above = 1024;
 
 rx_queue::~rx_queue()
 {
-    while (rx_op *r = recvs_.pop_front())
+    while (rx_op *r = recvs_.pop_front()) {
         eng_->rx_ops.put(r);
+    }
     while (auto *r = static_cast<rx_op *>(tagged_.any_recv())) {
         tagged_.remove(r);
         eng_->rx_ops.put(r);
@@ -27,21 +28,24 @@ rx_queue::~rx_queue()
         r->queue = nullptr;
         r->parent = nullptr;
     }
-    while (msg_in *u = msgs_.pop_front())
+    while (msg_in *u = msgs_.pop_front()) {
         drop(u);
+    }
     while (auto *u = static_cast<msg_in *>(tagged_.first_msg())) {
         tagged_.remove(u);
         drop(u);
     }
-    for (auto &[context, u] : claimed_)
+    for (auto &[context, u] : claimed_) {
         drop(u);
+    }
 }
 
 UCS_ALWAYS_INLINE rx_op *rx_queue::make(endpoint *ep, const recv_call &c)
 {
     rx_op *r = eng_->rx_ops.get();
-    if (UCS_UNLIKELY(!r))
+    if (UCS_UNLIKELY(!r)) {
         return nullptr;
+    }
     r->owner = ep;
     r->context = c.context;
     r->flags = c.flags;
@@ -66,8 +70,9 @@ UCS_ALWAYS_INLINE rx_op *rx_queue::make(endpoint *ep, const recv_call &c)
 void rx_queue::finish(rx_op *r, int error)
 {
     r->error = error;
-    if (UCS_LIKELY(!(r->m.flags & wire::has_ack)) || !r->from->tx || acknowledge(r))
+    if (UCS_LIKELY(!(r->m.flags & wire::has_ack)) || !r->from->tx || acknowledge(r)) {
         report(r);
+    }
 }
 
 // True when the word is on its way or never will be; else its end reports the receive.
@@ -85,8 +90,9 @@ bool rx_queue::acknowledge(rx_op *r)
     p.user_data = r;
     ucs_status_ptr_t s = ucp_am_send_nbx(from->tx->ep, wire::am_control, r->ack,
                                          b.finish(from->tx_id, wire::acked), nullptr, 0, &p);
-    if (!UCS_PTR_IS_PTR(s))
+    if (!UCS_PTR_IS_PTR(s)) {
         return true;
+    }
     r->queue = this;
     ++from->outstanding;
     active_.push_back(r);
@@ -106,8 +112,9 @@ void rx_queue::released(void *request, rx_op *r, F &&then)
     } else {
         e->rx_ops.put(r);
     }
-    if (--from->outstanding == 0)
+    if (--from->outstanding == 0) {
         from->drained();
+    }
 }
 
 void rx_queue::on_acknowledged(void *request, ucs_status_t, void *arg)
@@ -135,23 +142,29 @@ void rx_queue::report(rx_op *r)
                         r->m.data,  r->m.tag, r->from->addr};
         if (UCS_UNLIKELY((ep->caps & FI_SOURCE_ERR) && c.source == FI_ADDR_NOTAVAIL && !error)) {
             address stranger = r->from->source();
-            if (ep->rx_cq)
+            if (ep->rx_cq) {
                 ep->rx_cq->write_error(c, FI_EADDRNOTAVAIL, FI_EADDRNOTAVAIL, 0, &stranger.sa,
                                        stranger.length());
-            if (ep->recv_cntr)
+            }
+            if (ep->recv_cntr) {
                 ep->recv_cntr->count(); // the data has arrived
+            }
         } else if (UCS_LIKELY(!error)) {
             if (ep->rx_cq &&
-                (!ep->rx_selective || (r->flags & FI_COMPLETION) || (flags & FI_MULTI_RECV)))
+                (!ep->rx_selective || (r->flags & FI_COMPLETION) || (flags & FI_MULTI_RECV))) {
                 ep->rx_cq->write(c);
-            if (UCS_UNLIKELY(ep->recv_cntr != nullptr))
+            }
+            if (UCS_UNLIKELY(ep->recv_cntr != nullptr)) {
                 ep->recv_cntr->count();
+            }
         } else {
             size_t over = error == FI_ETRUNC ? r->length - r->total : 0;
-            if (ep->rx_cq)
+            if (ep->rx_cq) {
                 ep->rx_cq->write_error(c, error, error, over);
-            if (ep->recv_cntr)
+            }
+            if (ep->recv_cntr) {
                 ep->recv_cntr->count_error();
+            }
         }
     }
     eng_->rx_ops.put(r);
@@ -167,8 +180,9 @@ void rx_queue::fail(rx_op *r, int error)
                                 r->what.tag, FI_ADDR_NOTAVAIL},
                                error, error);
     }
-    if (ep && ep->recv_cntr)
+    if (ep && ep->recv_cntr) {
         ep->recv_cntr->count_error();
+    }
     if (r->children) {
         r->retired = true;
         return;
@@ -230,8 +244,9 @@ bool rx_queue::fetch(rx_op *r, void *descriptor)
     ++from->outstanding;
     active_.push_back(r);
     ucs_status_ptr_t s = ucp_am_recv_data_nbx(eng_->worker, descriptor, buffer, count, &p);
-    if (UCS_PTR_IS_PTR(s))
+    if (UCS_PTR_IS_PTR(s)) {
         return false;
+    }
     r->node.unlink();
     --from->outstanding;
     finish(r, fetched(r, UCS_PTR_STATUS(s)));
@@ -244,8 +259,9 @@ ucs_status_t rx_queue::deliver(rx_op *r, conn *from, const wire::words &m, void 
     r->from = from;
     r->m = m;
     r->length = length;
-    if (UCS_UNLIKELY(rendezvous))
+    if (UCS_UNLIKELY(rendezvous)) {
         return fetch(r, data) ? UCS_OK : UCS_INPROGRESS;
+    }
     if (UCS_LIKELY(length <= r->total)) {
         scatter(r, data, length);
         finish(r, 0);
@@ -283,17 +299,19 @@ ucs_status_t rx_queue::keep(msg_in *u, conn *from, const wire::message &m, void 
         u->length = 0;
         return UCS_OK;
     }
-    if (length)
+    if (length) {
         memcpy(u->bytes, data, length);
+    }
     return UCS_OK;
 }
 
 void rx_queue::drop(msg_in *u)
 {
-    if (u->how != msg_in::data::copied)
+    if (u->how != msg_in::data::copied) {
         ucp_am_data_release(eng_->worker, u->bytes);
-    else if (u->bytes != u->inline_bytes)
+    } else if (u->bytes != u->inline_bytes) {
         free(u->bytes);
+    }
     eng_->msgs.put(u);
 }
 
@@ -313,11 +331,13 @@ ucs_status_t rx_queue::tagged_arrived(conn *from, const wire::message &m, void *
                                       const ucp_am_recv_param_t *param)
 {
     auto *r = static_cast<rx_op *>(tagged_.match_recv({m.tag, from}));
-    if (UCS_LIKELY(r != nullptr))
+    if (UCS_LIKELY(r != nullptr)) {
         return deliver(r, from, m, data, length, param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV);
+    }
     msg_in *u = eng_->msgs.get();
-    if (!u)
+    if (!u) {
         return UCS_ERR_NO_MEMORY;
+    }
     u->tagged = true;
     ucs_status_t st = keep(u, from, m, data, length, param);
     tagged_.add_msg(u, {m.tag, from});
@@ -328,8 +348,9 @@ ucs_status_t rx_queue::tagged_arrived(conn *from, const wire::message &m, void *
 rx_op *rx_queue::slice(rx_op *multi, size_t length)
 {
     rx_op *r = eng_->rx_ops.get();
-    if (!r)
+    if (!r) {
         return nullptr;
+    }
     r->owner = multi->owner;
     r->context = multi->context;
     r->flags = multi->flags;
@@ -353,12 +374,14 @@ void rx_queue::retire(rx_op *multi)
 {
     multi->node.unlink();
     multi->retired = true;
-    if (multi->children)
+    if (multi->children) {
         return;
+    }
     endpoint *ep = multi->owner;
-    if (ep && ep->rx_cq)
+    if (ep && ep->rx_cq) {
         ep->rx_cq->write(
             {multi->context, FI_RECV | FI_MSG | FI_MULTI_RECV, 0, nullptr, 0, 0, FI_ADDR_NOTAVAIL});
+    }
     eng_->rx_ops.put(multi);
 }
 
@@ -367,8 +390,9 @@ ucs_status_t rx_queue::message_arrived(conn *from, const wire::message &m, void 
 {
     bool rendezvous = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
     for (rx_op *r : recvs_) {
-        if (r->what.source && r->what.source != from)
+        if (r->what.source && r->what.source != from) {
             continue;
+        }
         if (UCS_LIKELY(!(r->flags & FI_MULTI_RECV))) {
             r->node.unlink();
             return deliver(r, from, m, data, length, rendezvous);
@@ -378,13 +402,15 @@ ucs_status_t rx_queue::message_arrived(conn *from, const wire::message &m, void 
             continue;
         }
         rx_op *part = slice(r, length);
-        if (!part)
+        if (!part) {
             return UCS_ERR_NO_MEMORY;
+        }
         return deliver(part, from, m, data, length, rendezvous);
     }
     msg_in *u = eng_->msgs.get();
-    if (!u)
+    if (!u) {
         return UCS_ERR_NO_MEMORY;
+    }
     u->tagged = false;
     ucs_status_t st = keep(u, from, m, data, length, param);
     msgs_.push_back(u);
@@ -396,33 +422,38 @@ ucs_status_t rx_queue::message_arrived(conn *from, const wire::message &m, void 
 ssize_t rx_queue::post(endpoint *ep, const recv_call &c, size_t)
 {
     rx_op *r = make(ep, c);
-    if (UCS_UNLIKELY(!r))
+    if (UCS_UNLIKELY(!r)) {
         return -FI_EAGAIN;
+    }
     if (UCS_LIKELY(msgs_.empty())) {
-        if (UCS_UNLIKELY(closed_ != 0))
+        if (UCS_UNLIKELY(closed_ != 0)) {
             fail(r, closed_);
-        else
+        } else {
             recvs_.push_back(r);
+        }
         return 0;
     }
     if (c.flags & FI_MULTI_RECV) {
         recvs_.push_back(r);
         for (msg_in *u : msgs_) {
-            if (c.source && u->from != c.source)
+            if (c.source && u->from != c.source) {
                 continue;
+            }
             if (r->used && u->length > r->total - r->used) {
                 retire(r);
                 return 0;
             }
             bool last = false;
             rx_op *part = slice(r, u->length);
-            if (!part)
+            if (!part) {
                 return 0;
+            }
             last = r->retired;
             u->node.unlink();
             take(part, u);
-            if (last)
+            if (last) {
                 return 0;
+            }
         }
         if (closed_ && r->node.linked()) {
             r->node.unlink();
@@ -437,25 +468,28 @@ ssize_t rx_queue::post(endpoint *ep, const recv_call &c, size_t)
             return 0;
         }
     }
-    if (closed_)
+    if (closed_) {
         fail(r, closed_);
-    else
+    } else {
         recvs_.push_back(r);
+    }
     return 0;
 }
 
 UCS_ALWAYS_INLINE ssize_t rx_queue::post_tagged(endpoint *ep, const recv_call &c)
 {
     rx_op *r = make(ep, c);
-    if (UCS_UNLIKELY(!r))
+    if (UCS_UNLIKELY(!r)) {
         return -FI_EAGAIN;
+    }
     r->flags |= FI_TAGGED;
-    if (auto *u = static_cast<msg_in *>(tagged_.match_msg(r->what)))
+    if (auto *u = static_cast<msg_in *>(tagged_.match_msg(r->what))) {
         take(r, u);
-    else if (UCS_UNLIKELY(closed_ != 0))
+    } else if (UCS_UNLIKELY(closed_ != 0)) {
         fail(r, closed_);
-    else
+    } else {
         tagged_.add_recv(r, r->what);
+    }
     return 0;
 }
 
@@ -471,23 +505,28 @@ ssize_t rx_queue::peek(endpoint *ep, const recv_call &c)
             u = static_cast<msg_in *>(tagged_.find_msg(what));
         }
         if (!u) {
-            if (ep->rx_cq)
+            if (ep->rx_cq) {
                 ep->rx_cq->write_error(
                     {c.context, FI_RECV | FI_TAGGED, 0, nullptr, 0, c.tag, FI_ADDR_NOTAVAIL},
                     FI_ENOMSG, FI_ENOMSG);
+            }
             return 0;
         }
-        if (c.flags & (FI_CLAIM | FI_DISCARD))
+        if (c.flags & (FI_CLAIM | FI_DISCARD)) {
             tagged_.remove(u);
-        if (c.flags & FI_CLAIM)
+        }
+        if (c.flags & FI_CLAIM) {
             claimed_[c.context] = u;
-        if (ep->rx_cq)
+        }
+        if (ep->rx_cq) {
             ep->rx_cq->write(
                 {c.context,
                  FI_RECV | FI_TAGGED | (u->m.flags & wire::has_data ? FI_REMOTE_CQ_DATA : 0),
                  u->length, nullptr, u->m.data, u->m.tag, u->from->addr});
-        if (c.flags & FI_DISCARD)
+        }
+        if (c.flags & FI_DISCARD) {
             drop(u);
+        }
         return 0;
     }
     // FI_CLAIM alone: the message that a peek claimed for this context.
@@ -499,15 +538,17 @@ ssize_t rx_queue::peek(endpoint *ep, const recv_call &c)
     u = it->second;
     claimed_.erase(it);
     if (c.flags & FI_DISCARD) {
-        if (ep->rx_cq)
+        if (ep->rx_cq) {
             ep->rx_cq->write(
                 {c.context, FI_RECV | FI_TAGGED, 0, nullptr, u->m.data, u->m.tag, u->from->addr});
+        }
         drop(u);
         return 0;
     }
     rx_op *r = make(ep, c);
-    if (!r)
+    if (!r) {
         return -FI_EAGAIN;
+    }
     r->flags |= FI_TAGGED;
     take(r, u);
     return 0;
@@ -526,14 +567,17 @@ bool rx_queue::cancel(void *context)
     if (!found) {
         tagged_.for_each_recv([&](tag_matcher::recv_entry *e) {
             auto *r = static_cast<rx_op *>(e);
-            if (!found && r->context == context)
+            if (!found && r->context == context) {
                 found = r;
+            }
         });
-        if (found)
+        if (found) {
             tagged_.remove(found);
+        }
     }
-    if (!found)
+    if (!found) {
         return false;
+    }
     fail(found, FI_ECANCELED);
     return true;
 }
@@ -541,8 +585,9 @@ bool rx_queue::cancel(void *context)
 void rx_queue::flush(int error)
 {
     closed_ = error;
-    while (rx_op *r = recvs_.pop_front())
+    while (rx_op *r = recvs_.pop_front()) {
         fail(r, error);
+    }
     while (auto *r = static_cast<rx_op *>(tagged_.any_recv())) {
         tagged_.remove(r);
         fail(r, error);
@@ -562,8 +607,9 @@ void rx_queue::purge(conn *from)
         tagged_.remove(u);
         gone.push_back(u);
     }
-    for (msg_in *u : gone)
+    for (msg_in *u : gone) {
         drop(u);
+    }
 }
 
 // ---- the calls ----
@@ -603,8 +649,9 @@ UCS_ALWAYS_INLINE ssize_t recv_tagged(target t, const iovec *iov, size_t count, 
     ucs::opt_guard g(t.queue->eng()->lock);
     const conn *source = t.ep ? t.ep->source(src) : nullptr;
     recv_call c = {iov, count, tag, ignore, source, context, flags};
-    if (UCS_UNLIKELY(flags & (FI_PEEK | FI_CLAIM | FI_DISCARD)) && t.ep)
+    if (UCS_UNLIKELY(flags & (FI_PEEK | FI_CLAIM | FI_DISCARD)) && t.ep) {
         return t.queue->peek(t.ep, c);
+    }
     return t.queue->post_tagged(t.ep, c);
 }
 

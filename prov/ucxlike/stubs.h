@@ -19,12 +19,13 @@ struct no_op_t {
     constexpr operator function<R, A...>() const
     {
         return [](A...) -> R {
-            if constexpr (std::is_pointer_v<R>)
+            if constexpr (std::is_pointer_v<R>) {
                 return nullptr;
-            else if constexpr (std::is_unsigned_v<R>)
+            } else if constexpr (std::is_unsigned_v<R>) {
                 return 0;
-            else
+            } else {
                 return -FI_ENOSYS;
+            }
         };
     }
 };

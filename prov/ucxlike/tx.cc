@@ -18,11 +18,13 @@ static cntr *counter_of(endpoint *ep, uint64_t cq_flags)
 static UCS_ALWAYS_INLINE void report_success(endpoint *ep, void *context, uint64_t cq_flags,
                                              bool silent)
 {
-    if (UCS_LIKELY(!silent && ep->tx_cq))
+    if (UCS_LIKELY(!silent && ep->tx_cq)) {
         ep->tx_cq->write({context, cq_flags, 0, nullptr, 0, 0, FI_ADDR_NOTAVAIL});
+    }
     cntr *counter = counter_of(ep, cq_flags);
-    if (UCS_UNLIKELY(counter != nullptr))
+    if (UCS_UNLIKELY(counter != nullptr)) {
         counter->count();
+    }
 }
 
 static void report(tx_op *op)
@@ -32,23 +34,28 @@ static void report(tx_op *op)
         report_success(ep, op->context, op->cq_flags, op->options & tx_op::silent);
         return;
     }
-    if (ep->tx_cq)
+    if (ep->tx_cq) {
         ep->tx_cq->write_error(
             {op->context, op->cq_flags, 0, nullptr, 0, op->tag, FI_ADDR_NOTAVAIL}, op->error,
             op->error);
-    if (cntr *counter = counter_of(ep, op->cq_flags))
+    }
+    if (cntr *counter = counter_of(ep, op->cq_flags)) {
         counter->count_error();
+    }
 }
 
 // A receiver that has died is in the group no more: that does not fail the message.
 static void part_finished(tx_op *whole, endpoint *owner)
 {
-    if (!owner)
+    if (!owner) {
         whole->owner = nullptr;
-    if (--whole->count)
+    }
+    if (--whole->count) {
         return;
-    if (whole->owner)
+    }
+    if (whole->owner) {
         report(whole);
+    }
     whole->eng->tx_ops.put(whole);
 }
 
@@ -57,26 +64,31 @@ void tx_finish(tx_op *op)
     conn *to = op->to;
     if (op->node.linked()) {
         op->node.unlink();
-        if (op->owner)
+        if (op->owner) {
             --op->owner->inflight;
+        }
     }
-    if (UCS_UNLIKELY(op->options & tx_op::part))
+    if (UCS_UNLIKELY(op->options & tx_op::part)) {
         part_finished(op->whole, op->owner);
-    else if (op->owner)
+    } else if (op->owner) {
         report(op);
+    }
     op->eng->tx_ops.put(op);
-    if (to && --to->outstanding == 0)
+    if (to && --to->outstanding == 0) {
         to->drained();
+    }
 }
 
 void tx_answered(tx_op *op, int error)
 {
     op->eng->acks.erase(op->ack_id);
     op->pending &= ~(tx_op::wait_ack | tx_op::wait_data);
-    if (error && !op->error)
+    if (error && !op->error) {
         op->error = error;
-    if (!op->pending)
+    }
+    if (!op->pending) {
         tx_finish(op);
+    }
 }
 
 void tx_sent(void *request, ucs_status_t status, void *arg)
@@ -85,15 +97,17 @@ void tx_sent(void *request, ucs_status_t status, void *arg)
     ucp_request_free(request);
     op->pending &= ~tx_op::wait_ucp;
     if (UCS_UNLIKELY(status != UCS_OK)) {
-        if (!op->error)
+        if (!op->error) {
             op->error = errno_of(status);
+        }
         if (op->pending & tx_op::wait_ack) {
             op->eng->acks.erase(op->ack_id);
             op->pending &= ~tx_op::wait_ack;
         }
     }
-    if (!op->pending)
+    if (!op->pending) {
         tx_finish(op);
+    }
 }
 
 ssize_t tx_post(tx_op *op, unsigned am, size_t header_length, const void *buffer, size_t count,
@@ -128,8 +142,9 @@ ssize_t tx_post(tx_op *op, unsigned am, size_t header_length, const void *buffer
         }
     } else if (UCS_UNLIKELY(UCS_PTR_IS_ERR(r))) {
         ucs_status_t status = UCS_PTR_STATUS(r);
-        if (op->pending & tx_op::wait_ack)
+        if (op->pending & tx_op::wait_ack) {
             op->eng->acks.erase(op->ack_id);
+        }
         op->pending = 0;
         if (status == UCS_ERR_NO_RESOURCE || status == UCS_ERR_NO_MEMORY) {
             op->eng->tx_ops.put(op);
@@ -173,20 +188,24 @@ UCS_ALWAYS_INLINE payload take_data(tx_op *op, unsigned options, const send_call
         size_t count = 0;
         if (options & tx_inject) {
             for (size_t i = 0; i < c.count; ++i) {
-                if (c.iov[i].iov_len)
+                if (c.iov[i].iov_len) {
                     memcpy(op->inject + count, c.iov[i].iov_base, c.iov[i].iov_len);
+                }
                 count += c.iov[i].iov_len;
             }
             return {op->inject, count, false};
         }
-        for (; count < c.count; ++count)
+        for (; count < c.count; ++count) {
             op->iov[count] = {c.iov[count].iov_base, c.iov[count].iov_len};
+        }
         return {op->iov, count, true};
     }
-    if (!(options & tx_inject))
+    if (!(options & tx_inject)) {
         return {c.buffer, c.length, false};
-    if (c.length)
+    }
+    if (c.length) {
         memcpy(op->inject, c.buffer, c.length);
+    }
     return {op->inject, c.length, false};
 }
 
@@ -198,10 +217,12 @@ UCS_ALWAYS_INLINE uint64_t send_flags(unsigned options)
 UCS_ALWAYS_INLINE wire::builder begin_header(uint8_t *at, unsigned options, const send_call &c)
 {
     wire::builder b(at);
-    if (options & tx_tagged)
+    if (options & tx_tagged) {
         b.tag(c.tag);
-    if (options & tx_data)
+    }
+    if (options & tx_data) {
         b.data(c.data);
+    }
     return b;
 }
 
@@ -228,11 +249,13 @@ UCS_ALWAYS_INLINE ssize_t post(tx_op *op, conn *to, unsigned options, const send
         op->ack_id = ep->eng->acks.add(op);
         op->pending = tx_op::wait_ack;
         b.ack(op->ack_id);
-        if (options & tx_transmit)
+        if (options & tx_transmit) {
             b.ack_on_arrival();
+        }
     }
-    if (group_id)
+    if (group_id) {
         b.group(group_id);
+    }
     unsigned am_flags = 0;
     if (UCS_UNLIKELY(to->tx_id == 0)) {
         b.say_hello(ep->hello_for(to));
@@ -249,19 +272,25 @@ UCS_NOINLINE ssize_t send_to_group(endpoint *ep, unsigned options, const send_ca
     group *g = ep->group_at(c.dest);
     PROV_CHECK_ARG(EP_DATA, g, "FI_MULTICAST: dest_addr 0x%lx is not fi_mc_addr of a group\n",
                    c.dest);
-    if (!g->can_send())
+    if (!g->can_send()) {
         return -FI_EOPBADSTATE;
+    }
     ep->eng->read_mail();             // who was heard before this call is sent to
     auto &receivers = g->receivers(); // changes here and in progress only
-    if (ep->inflight && ep->inflight + receivers.size() > ep->tx_limit)
+    if (ep->inflight && ep->inflight + receivers.size() > ep->tx_limit) {
         return -FI_EAGAIN;
-    if (options & tx_inject)
-        for (auto &m : receivers)
-            if (m.who->tx_id == 0)
+    }
+    if (options & tx_inject) {
+        for (auto &m : receivers) {
+            if (m.who->tx_id == 0) {
                 return ep->not_yet(m.who);
+            }
+        }
+    }
     tx_op *whole = ep->eng->tx_ops.get();
-    if (!whole)
+    if (!whole) {
         return -FI_EAGAIN;
+    }
     set_up(whole, ep, options, c);
     whole->to = nullptr;
     whole->count = receivers.size() + 1;
@@ -269,8 +298,9 @@ UCS_NOINLINE ssize_t send_to_group(endpoint *ep, unsigned options, const send_ca
     for (auto &m : receivers) {
         tx_op *op = m.who->tx ? ep->eng->tx_ops.get() : nullptr;
         if (!op) {
-            if (m.who->tx)
+            if (m.who->tx) {
                 whole->error = FI_ENOMEM;
+            }
             part_finished(whole, ep);
             continue;
         }
@@ -291,8 +321,9 @@ UCS_NOINLINE ssize_t send_to_group(endpoint *ep, unsigned options, const send_ca
 UCS_ALWAYS_INLINE bool send_at_once(endpoint *ep, conn *to, unsigned options, const send_call &c)
 {
     if (UCS_UNLIKELY(c.iov || c.length > limit::inject || to->tx_id == 0 ||
-                     options & (tx_deliver | tx_transmit)))
+                     options & (tx_deliver | tx_transmit))) {
         return false;
+    }
     uint8_t header[wire::plain_header];
     wire::builder b = begin_header(header, options, c);
     size_t header_length = b.finish(to->tx_id, wire::none);
@@ -300,8 +331,9 @@ UCS_ALWAYS_INLINE bool send_at_once(endpoint *ep, conn *to, unsigned options, co
     p.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
     if (UCS_UNLIKELY(ucp_am_send_nbx(to->tx->ep,
                                      options & tx_tagged ? wire::am_tagged : wire::am_msg, header,
-                                     header_length, c.buffer, c.length, &p) != nullptr))
+                                     header_length, c.buffer, c.length, &p) != nullptr)) {
         return false;
+    }
     report_success(ep, c.context, send_flags(options), !(options & tx_complete));
     return true;
 }
@@ -311,23 +343,29 @@ UCS_ALWAYS_INLINE ssize_t send(fid_ep *f, unsigned options, const send_call &c)
     endpoint *ep = static_cast<endpoint *>(f);
     engine *e = ep->eng;
     ucs::opt_guard g(e->lock);
-    if (UCS_UNLIKELY(options & tx_group))
+    if (UCS_UNLIKELY(options & tx_group)) {
         return send_to_group(ep, options, c);
+    }
     int error;
     conn *to = ep->route(c.dest, &error);
-    if (UCS_UNLIKELY(!to))
+    if (UCS_UNLIKELY(!to)) {
         return error;
-    if (UCS_UNLIKELY(ep->inflight >= ep->tx_limit))
+    }
+    if (UCS_UNLIKELY(ep->inflight >= ep->tx_limit)) {
         return -FI_EAGAIN;
-    if (UCS_LIKELY(send_at_once(ep, to, options, c)))
+    }
+    if (UCS_LIKELY(send_at_once(ep, to, options, c))) {
         return 0;
+    }
     // Nobody waits for an injected message: it must not depend on the caller's further progress to
     // get connected.
-    if (UCS_UNLIKELY((options & tx_inject) && to->tx_id == 0))
+    if (UCS_UNLIKELY((options & tx_inject) && to->tx_id == 0)) {
         return ep->not_yet(to);
+    }
     tx_op *op = e->tx_ops.get();
-    if (UCS_UNLIKELY(!op))
+    if (UCS_UNLIKELY(!op)) {
         return -FI_EAGAIN;
+    }
     set_up(op, ep, options, c);
     return post(op, to, options, c, take_data(op, options, c), 0);
 }
@@ -343,8 +381,9 @@ ssize_t send_flags(fid_ep *f, unsigned options, const iovec *iov, size_t count, 
     options |= ep->tx_options(flags);
     if (options & tx_inject) {
         size_t total = 0;
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; ++i) {
             total += iov[i].iov_len;
+        }
         PROV_CHECK_ARG(EP_DATA, total <= limit::inject,
                        "fi_sendmsg: %zu bytes cannot be injected\n", total);
     }

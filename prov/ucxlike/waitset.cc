@@ -16,8 +16,9 @@ namespace ucxlike {
 
 waitable *waitable_of(fid_t f)
 {
-    if (!f)
+    if (!f) {
         return nullptr;
+    }
     switch (f->fclass) {
     case FI_CLASS_CQ:
         return from_base<cq, fid_cq>(f);
@@ -35,8 +36,9 @@ waitable *waitable_of(fid_t f)
 wait_set::wait_set(fabric *fab, fi_wait_obj wait_obj)
     : fid_wait(), fabric_(fab), wait_obj_(wait_obj), epoll_(epoll_create1(EPOLL_CLOEXEC))
 {
-    if (epoll_ < 0)
+    if (epoll_ < 0) {
         throw failure{errno};
+    }
     fid.fclass = FI_CLASS_WAIT;
     fid.ops = &fid_ops_;
     ops = &ops_;
@@ -55,8 +57,9 @@ int wait_set::open(fid_fabric *f, fi_wait_attr *attr, fid_wait **out)
     PROV_CHECK_ARG(FABRIC, attr->flags == 0, "fi_wait_open: attr->flags must be 0\n");
     PROV_CHECK_ARG(FABRIC, attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_SET,
                    "fi_wait_open: attr->wait_obj %d is no wait object\n", attr->wait_obj);
-    if (int error = waitable::check("fi_wait_open", attr->wait_obj, nullptr))
+    if (int error = waitable::check("fi_wait_open", attr->wait_obj, nullptr)) {
         return error;
+    }
     return guard([&] {
         *out = new wait_set(from_fid<fabric>(f), attr->wait_obj);
         return 0;
@@ -78,8 +81,9 @@ void wait_set::add(waitable *w)
 {
     std::lock_guard g(mutex_);
     epoll_event ev = {.events = EPOLLIN, .data = {}};
-    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, w->fd(), &ev) != 0)
+    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, w->fd(), &ev) != 0) {
         throw failure{errno};
+    }
     members_.push_back(w);
 }
 
@@ -95,9 +99,11 @@ int wait_set::trywait()
     std::lock_guard g(mutex_);
     int result = 0;
     // Each is told its news, also behind one that has some.
-    for (waitable *w : members_)
-        if (int error = w->trywait())
+    for (waitable *w : members_) {
+        if (int error = w->trywait()) {
             result = error;
+        }
+    }
     return result;
 }
 
@@ -105,17 +111,21 @@ int wait_set::wait_until(const deadline &end)
 {
     for (;;) {
         int error = trywait();
-        if (error != -FI_EAGAIN && error != 0)
+        if (error != -FI_EAGAIN && error != 0) {
             return error;
-        if (error == -FI_EAGAIN)
+        }
+        if (error == -FI_EAGAIN) {
             return 0;
+        }
         int left = end.left();
-        if (left == 0)
+        if (left == 0) {
             return -FI_ETIMEDOUT;
-        if (wait_obj_ == FI_WAIT_YIELD)
+        }
+        if (wait_obj_ == FI_WAIT_YIELD) {
             sched_yield();
-        else
+        } else {
             waitable::wait_fd(epoll_, left);
+        }
     }
 }
 
@@ -124,8 +134,9 @@ int wait_set::wait(fid_wait *f, int timeout)
     auto *self = from_fid<wait_set>(f);
     int result = self->wait_until(deadline(timeout));
     std::lock_guard g(self->mutex_);
-    for (waitable *w : self->members_)
+    for (waitable *w : self->members_) {
         w->disarm();
+    }
     return result;
 }
 
@@ -135,8 +146,9 @@ int wait_set::control(fid_t f, int command, void *arg)
     PROV_CHECK_ARG(FABRIC, arg, "fi_control: arg must not be NULL\n");
     switch (command) {
     case FI_GETWAIT:
-        if (self->wait_obj_ == FI_WAIT_YIELD)
+        if (self->wait_obj_ == FI_WAIT_YIELD) {
             return -FI_ENODATA;
+        }
         *static_cast<int *>(arg) = self->epoll_;
         return 0;
     case FI_GETWAITOBJ:
@@ -205,14 +217,17 @@ int poll_set::poll(fid_poll *f, void **contexts, int count)
     PROV_CHECK_ARG(DOMAIN, count >= 0 && (contexts || !count),
                    "fi_poll: context must not be NULL\n");
     std::lock_guard g(self->mutex_);
-    for (fid_t member : self->members_)
+    for (fid_t member : self->members_) {
         waitable_of(member)->progress();
+    }
     int n = 0;
     for (fid_t member : self->members_) {
-        if (n == count)
+        if (n == count) {
             break; // a counter that nobody can be told of keeps its news
-        if (waitable_of(member)->polled())
+        }
+        if (waitable_of(member)->polled()) {
             contexts[n++] = member->context;
+        }
     }
     return n;
 }
@@ -225,8 +240,9 @@ int poll_set::add(fid_poll *f, fid_t member, uint64_t flags)
                    member && (member->fclass == FI_CLASS_CQ || member->fclass == FI_CLASS_CNTR),
                    "fi_poll_add: event_fid is neither a completion queue nor a counter\n");
     std::lock_guard g(self->mutex_);
-    if (std::find(self->members_.begin(), self->members_.end(), member) != self->members_.end())
+    if (std::find(self->members_.begin(), self->members_.end(), member) != self->members_.end()) {
         return -FI_EALREADY;
+    }
     return guard([&] {
         self->members_.push_back(member);
         waitable_of(member)->attach();

@@ -127,10 +127,11 @@ inline hello make_hello(const address &name, uint64_t incarnation, uint32_t id)
     h.family = name.sa.sa_family == AF_INET ? 4 : 6;
     h.id = id;
     h.incarnation = incarnation;
-    if (h.family == 4)
+    if (h.family == 4) {
         memcpy(h.address, &name.in4.sin_addr, 4);
-    else
+    } else {
         memcpy(h.address, &name.in6.sin6_addr, 16);
+    }
     return h;
 }
 
@@ -211,28 +212,37 @@ constexpr size_t length_of(const header &h)
 // What follows the header h.
 UCS_NOINLINE inline bool parse_words(const header &h, const void *bytes, size_t length, message &m)
 {
-    if (h.flags & ~(has_tag | has_data | has_ack | has_rma | has_group | on_arrival))
+    if (h.flags & ~(has_tag | has_data | has_ack | has_rma | has_group | on_arrival)) {
         return false;
-    if (length != length_of(h))
+    }
+    if (length != length_of(h)) {
         return false;
+    }
     const uint8_t *at = static_cast<const uint8_t *>(bytes) + sizeof(h);
     auto take = [&](void *to, size_t n) {
         memcpy(to, at, n);
         at += n;
     };
-    if (h.flags & has_tag)
+    if (h.flags & has_tag) {
         take(&m.tag, 8);
-    if (h.flags & has_data)
+    }
+    if (h.flags & has_data) {
         take(&m.data, 8);
-    if (h.flags & has_ack)
+    }
+    if (h.flags & has_ack) {
         take(&m.ack, 8);
-    if (h.flags & has_group)
+    }
+    if (h.flags & has_group) {
         take(&m.group, 8);
-    if (h.flags & has_rma)
+    }
+    if (h.flags & has_rma) {
         take(&m.rma, sizeof(m.rma));
+    }
     if (h.hello_length) {
-        if (h.hello_length != sizeof(wire::hello) || at[0] != version || (at[1] != 4 && at[1] != 6))
+        if (h.hello_length != sizeof(wire::hello) || at[0] != version ||
+            (at[1] != 4 && at[1] != 6)) {
             return false;
+        }
         m.hello = at;
     }
     return true;
@@ -241,8 +251,9 @@ UCS_NOINLINE inline bool parse_words(const header &h, const void *bytes, size_t 
 // False when the bytes are not a message of ours.
 UCS_ALWAYS_INLINE bool parse(const void *bytes, size_t length, message &m)
 {
-    if (UCS_UNLIKELY(length < sizeof(header)))
+    if (UCS_UNLIKELY(length < sizeof(header))) {
         return false;
+    }
     header h;
     memcpy(&h, bytes, sizeof(h));
     m.id = h.id;
@@ -259,20 +270,23 @@ UCS_ALWAYS_INLINE bool parse(const void *bytes, size_t length, message &m)
 inline bool parse(const void *bytes, size_t length, message &m, std::string_view *payload)
 {
     header h;
-    if (length < sizeof(h))
+    if (length < sizeof(h)) {
         return false;
+    }
     memcpy(&h, bytes, sizeof(h));
     size_t front = length_of(h);
-    if (length < front || !parse(bytes, front, m))
+    if (length < front || !parse(bytes, front, m)) {
         return false;
+    }
     *payload = {static_cast<const char *>(bytes) + front, length - front};
     return true;
 }
 
 inline bool parse(const void *bytes, size_t length, notice &n)
 {
-    if (length != sizeof(n))
+    if (length != sizeof(n)) {
         return false;
+    }
     memcpy(&n, bytes, sizeof(n));
     return n.magic == notice::right_magic && (n.kind == notice::here || n.kind == notice::leaves) &&
            n.roles && !(n.roles & ~(notice::sends | notice::receives)) &&

@@ -119,11 +119,13 @@ class matcher {
         recv_entry *e = exact_count_ ? find_recv(&expected_[index(P::hash(k))], k) : nullptr;
         if (wild_count_) {
             recv_entry *w = find_recv(&wild_, k);
-            if (w && (!e || w->seq_ < e->seq_))
+            if (w && (!e || w->seq_ < e->seq_)) {
                 e = w;
+            }
         }
-        if (e)
+        if (e) {
             remove(e);
+        }
         return e;
     }
 
@@ -154,21 +156,24 @@ class matcher {
     template <class F>
     msg_entry *find_msg(const pattern &p, F &&filter) const noexcept
     {
-        if (msg_count_ == 0)
+        if (msg_count_ == 0) {
             return nullptr;
+        }
         if (P::is_exact(p)) {
             link *head = &unexpected_[index(P::hash(p))];
             for (link *l = head->next; l != head; l = l->next) {
                 msg_entry *m = static_cast<typename msg_entry::bucket_link *>(l)->owner;
-                if (P::matches(p, m->key_) && filter(m))
+                if (P::matches(p, m->key_) && filter(m)) {
                     return m;
+                }
             }
             return nullptr;
         }
         for (link *l = order_.next; l != &order_; l = l->next) {
             msg_entry *m = static_cast<typename msg_entry::order_link *>(l)->owner;
-            if (P::matches(p, m->key_) && filter(m))
+            if (P::matches(p, m->key_) && filter(m)) {
                 return m;
+            }
         }
         return nullptr;
     }
@@ -177,8 +182,9 @@ class matcher {
     msg_entry *match_msg(const pattern &p) noexcept
     {
         msg_entry *m = find_msg(p);
-        if (m)
+        if (m) {
             remove(m);
+        }
         return m;
     }
 
@@ -198,13 +204,17 @@ class matcher {
     }
     recv_entry *any_recv() const noexcept
     {
-        if (!wild_.empty())
+        if (!wild_.empty()) {
             return static_cast<recv_entry *>(wild_.next);
-        if (exact_count_ == 0)
+        }
+        if (exact_count_ == 0) {
             return nullptr;
-        for (size_t i = 0; i <= mask_; ++i)
-            if (!expected_[i].empty())
+        }
+        for (size_t i = 0; i <= mask_; ++i) {
+            if (!expected_[i].empty()) {
                 return static_cast<recv_entry *>(expected_[i].next);
+            }
+        }
         return nullptr;
     }
 
@@ -213,8 +223,9 @@ class matcher {
     void for_each_recv(F &&f)
     {
         each(&wild_, f);
-        for (size_t i = 0; i <= mask_; ++i)
+        for (size_t i = 0; i <= mask_; ++i) {
             each(&expected_[i], f);
+        }
     }
 
     size_t recv_count() const noexcept { return exact_count_ + wild_count_; }
@@ -237,8 +248,9 @@ class matcher {
     {
         for (link *l = head->next; l != head; l = l->next) {
             recv_entry *e = static_cast<recv_entry *>(l);
-            if (P::matches(e->pattern_, k))
+            if (P::matches(e->pattern_, k)) {
                 return e;
+            }
         }
         return nullptr;
     }

@@ -23,20 +23,24 @@ T outcome(fi_op op, T v, T x, T c)
     constexpr bool integer = std::is_integral_v<T>;
     switch (op) {
     case FI_MIN:
-        if constexpr (!complex)
+        if constexpr (!complex) {
             return std::min(v, x);
+        }
         break;
     case FI_MAX:
-        if constexpr (!complex)
+        if constexpr (!complex) {
             return std::max(v, x);
+        }
         break;
     case FI_SUM: // unsigned arithmetic: integers wrap
-        if constexpr (integer)
+        if constexpr (integer) {
             return static_cast<T>(static_cast<uint64_t>(v) + static_cast<uint64_t>(x));
+        }
         return v + x;
     case FI_PROD:
-        if constexpr (integer)
+        if constexpr (integer) {
             return static_cast<T>(static_cast<uint64_t>(v) * static_cast<uint64_t>(x));
+        }
         return v * x;
     case FI_LOR:
         return v != T(0) || x != T(0) ? T(1) : T(0);
@@ -45,16 +49,19 @@ T outcome(fi_op op, T v, T x, T c)
     case FI_LXOR:
         return (v != T(0)) != (x != T(0)) ? T(1) : T(0);
     case FI_BOR:
-        if constexpr (integer)
+        if constexpr (integer) {
             return static_cast<T>(v | x);
+        }
         break;
     case FI_BAND:
-        if constexpr (integer)
+        if constexpr (integer) {
             return static_cast<T>(v & x);
+        }
         break;
     case FI_BXOR:
-        if constexpr (integer)
+        if constexpr (integer) {
             return static_cast<T>(v ^ x);
+        }
         break;
     case FI_ATOMIC_READ:
         return v;
@@ -65,24 +72,29 @@ T outcome(fi_op op, T v, T x, T c)
     case FI_CSWAP_NE:
         return c != v ? x : v;
     case FI_CSWAP_LE:
-        if constexpr (!complex)
+        if constexpr (!complex) {
             return c <= v ? x : v;
+        }
         break;
     case FI_CSWAP_LT:
-        if constexpr (!complex)
+        if constexpr (!complex) {
             return c < v ? x : v;
+        }
         break;
     case FI_CSWAP_GE:
-        if constexpr (!complex)
+        if constexpr (!complex) {
             return c >= v ? x : v;
+        }
         break;
     case FI_CSWAP_GT:
-        if constexpr (!complex)
+        if constexpr (!complex) {
             return c > v ? x : v;
+        }
         break;
     case FI_MSWAP:
-        if constexpr (integer)
+        if constexpr (integer) {
             return static_cast<T>((x & c) | (v & ~c));
+        }
         break;
     default:
         break;
@@ -114,10 +126,12 @@ bool defined(fi_op op, bool integer, bool complex)
 
 bool has_form(fi_op op, form f)
 {
-    if (op >= FI_CSWAP)
+    if (op >= FI_CSWAP) {
         return f == compare;
-    if (op == FI_ATOMIC_READ)
+    }
+    if (op == FI_ATOMIC_READ) {
         return f == fetch;
+    }
     return f != compare;
 }
 
@@ -153,8 +167,9 @@ void run(const over &where, const options &o, const work &act,
                 r = s.expose(memory, room, access & (FI_REMOTE_READ | FI_REMOTE_WRITE));
                 p.tell(&r, sizeof(r));
                 s.serve_until_told(p);
-                if (look)
+                if (look) {
                     look(s);
+                }
             } else {
                 p.hear(&r, sizeof(r));
                 act(s, p, r);
@@ -200,8 +215,9 @@ void expect_same(const std::vector<T> &got, const std::vector<T> &want, const ch
                  fi_datatype type, fi_op op, form f)
 {
     for (size_t i = 0; i < want.size(); ++i) {
-        if (same(got[i], want[i]))
+        if (same(got[i], want[i])) {
             continue;
+        }
         fprintf(stderr, "type %d, operation %d, form %d: %s of element %zu differs\n", type, op, f,
                 what, i);
         _exit(1);
@@ -258,11 +274,13 @@ void one_combination(fabric_side &s, const remote &r, fi_datatype type, fi_op op
             }
         });
         wait_one(s, &x, FI_ATOMIC | (f == plain ? FI_WRITE : FI_READ));
-        if (f != plain)
+        if (f != plain) {
             expect_same(old, before, "the old value", type, op, f);
+        }
         std::vector<T> want(n);
-        for (size_t i = 0; i < n; ++i)
+        for (size_t i = 0; i < n; ++i) {
             want[i] = outcome<T>(op, before[i], x[i], c[i]);
+        }
         expect_same(read_values<T>(s, r, n), want, "the new value", type, op, f);
     }
 }
@@ -329,8 +347,9 @@ TEST_P(prov_atomic_test, serves_every_call)
         REQUIRE_EQ(fi_atomicvalid(s.ep, FI_UINT32, FI_SUM, &n), 0);
         REQUIRE_EQ(fi_compare_atomicvalid(s.ep, FI_UINT32, FI_CSWAP, &n), 0);
         std::vector<uint32_t> x(n), c(n), old(n), want(n);
-        for (size_t i = 0; i < n; ++i)
+        for (size_t i = 0; i < n; ++i) {
             want[i] = static_cast<uint32_t>(i), x[i] = static_cast<uint32_t>(2 * i + 1);
+        }
         write_values(s, r, want);
         auto pieces = [&](std::vector<uint32_t> &v) {
             return std::vector<fi_ioc>{{v.data(), 3}, {v.data() + 3, 1}, {v.data() + 4, n - 4}};
@@ -341,8 +360,9 @@ TEST_P(prov_atomic_test, serves_every_call)
             return fi_msg_atomic{xs.data(), nullptr, 3, s.peer, &there, 1, FI_UINT32, op, &x, 0};
         };
         auto add = [&] {
-            for (size_t i = 0; i < n; ++i)
+            for (size_t i = 0; i < n; ++i) {
                 want[i] += x[i];
+            }
         };
         auto check = [&] { REQUIRE(read_values<uint32_t>(s, r, n) == want); };
 
@@ -385,12 +405,14 @@ TEST_P(prov_atomic_test, serves_every_call)
         fetched(), check();
 
         auto swap = [&] {
-            for (size_t i = 0; i < n; ++i)
+            for (size_t i = 0; i < n; ++i) {
                 want[i] = c[i] == want[i] ? x[i] : want[i];
+            }
         };
         auto half = [&] { // every second one is to be swapped
-            for (size_t i = 0; i < n; ++i)
+            for (size_t i = 0; i < n; ++i) {
                 c[i] = want[i] + (i & 1), x[i] = static_cast<uint32_t>(7 * i);
+            }
         };
         half();
         s.retry([&] {
@@ -427,10 +449,11 @@ TEST_P(prov_atomic_test, refuses_wrong_keys_bounds_and_rights)
                     return fi_fetch_atomic(s.ep, &x, 1, nullptr, &old, nullptr, s.peer, address,
                                            key, FI_UINT64, op, &x);
                 });
-                if (error)
+                if (error) {
                     expect_error(s, error);
-                else
+                } else {
                     wait_one(s, &x, FI_ATOMIC | FI_READ);
+                }
             };
             attempt(FI_SUM, r.address, r.key + 1, FI_ENOKEY);
             attempt(FI_SUM, r.address + room, r.key, FI_EACCES);
@@ -445,10 +468,11 @@ TEST_P(prov_atomic_test, refuses_wrong_keys_bounds_and_rights)
                 return fi_atomic(s.ep, &x, 1, nullptr, s.peer, r.address, r.key, FI_UINT64, FI_SUM,
                                  &x);
             });
-            if (access & FI_REMOTE_WRITE)
+            if (access & FI_REMOTE_WRITE) {
                 wait_one(s, &x, FI_ATOMIC | FI_WRITE);
-            else
+            } else {
                 expect_error(s, FI_EACCES);
+            }
         };
         run(GetParam(), opt(GetParam()), act, {}, access);
     }

@@ -67,8 +67,9 @@ class side {
 
     ~side()
     {
-        for (fi_info *request : held_)
+        for (fi_info *request : held_) {
             reject(request);
+        }
         close_all();
         poll();
     }
@@ -80,39 +81,44 @@ class side {
         switch (pick(12)) {
         case 0:
         case 1:
-            if (server && ends_.size() < most_ends)
+            if (server && ends_.size() < most_ends) {
                 dial(server);
+            }
             break;
         case 2:
         case 3:
             answer_one();
             break;
         case 4:
-            if (end *e = any())
+            if (end *e = any()) {
                 (void)fi_shutdown(e->ep, 0);
+            }
             break;
         case 5:
-            if (end *e = any())
+            if (end *e = any()) {
                 close(e);
+            }
             break;
         case 6:
         case 7:
-            if (end *e = any())
+            if (end *e = any()) {
                 post(e, true);
+            }
             break;
         case 8:
         case 9:
-            if (end *e = any())
+            if (end *e = any()) {
                 post(e, false);
+            }
             break;
         default:
             break;
         }
         // Now and then long enough for the other side to answer.
         auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(pick(4));
-        do
+        do {
             poll();
-        while (std::chrono::steady_clock::now() < until);
+        } while (std::chrono::steady_clock::now() < until);
     }
 
     void listen(partner &p) { app_.listen(p); }
@@ -120,8 +126,9 @@ class side {
     void dial(const sockaddr_storage *server)
     {
         sockaddr_storage to = *server;
-        if (pick(10) == 0)
+        if (pick(10) == 0) {
             set_port(&to, 1); // where nobody listens
+        }
         end *e = open(app_.info);
         REQUIRE_EQ(fi_connect(e->ep, &to, "client", 6), 0);
         e->now = end::started;
@@ -132,14 +139,16 @@ class side {
     // Everything of this side is closed: no event may follow.
     void close_all()
     {
-        while (!ends_.empty())
+        while (!ends_.empty()) {
             close(ends_.back().get());
+        }
     }
 
     void reject_all()
     {
-        for (fi_info *request : held_)
+        for (fi_info *request : held_) {
             reject(request);
+        }
         held_.clear();
     }
 
@@ -183,10 +192,11 @@ class side {
 
     static void set_port(sockaddr_storage *a, uint16_t port)
     {
-        if (a->ss_family == AF_INET6)
+        if (a->ss_family == AF_INET6) {
             reinterpret_cast<sockaddr_in6 *>(a)->sin6_port = htons(port);
-        else
+        } else {
             reinterpret_cast<sockaddr_in *>(a)->sin_port = htons(port);
+        }
     }
 
     end *open(fi_info *info)
@@ -206,15 +216,17 @@ class side {
     void close(end *e)
     {
         REQUIRE_EQ(fi_close(&e->ep->fid), 0);
-        for (op *o : e->posted)
+        for (op *o : e->posted) {
             o->of = nullptr; // its completion may lie in the queue
+        }
         std::erase_if(ends_, [e](const auto &i) { return i.get() == e; });
     }
 
     void answer_one()
     {
-        if (held_.empty())
+        if (held_.empty()) {
             return;
+        }
         size_t i = pick(static_cast<unsigned>(held_.size()));
         fi_info *request = held_[i];
         held_.erase(held_.begin() + static_cast<long>(i));
@@ -244,10 +256,11 @@ class side {
         auto *o = new op{e, {}};
         ssize_t r = receive ? fi_recv(e->ep, o->bytes, sizeof(o->bytes), nullptr, 0, o)
                             : fi_send(e->ep, o->bytes, 1 + pick(sizeof(o->bytes)), nullptr, 0, o);
-        if (r == 0)
+        if (r == 0) {
             e->posted.insert(o);
-        else
+        } else {
             delete o;
+        }
     }
 
     void read_completions()
@@ -257,8 +270,9 @@ class side {
                 fi_cq_tagged_entry entry = {};
                 fi_cq_err_entry error = {};
                 ssize_t n = fi_cq_read(q, &entry, 1);
-                if (n == -FI_EAGAIN)
+                if (n == -FI_EAGAIN) {
                     break;
+                }
                 if (n == -FI_EAVAIL) {
                     REQUIRE_EQ(fi_cq_readerr(q, &error, 0), 1);
                     entry.op_context = error.op_context;
@@ -266,8 +280,9 @@ class side {
                     REQUIRE_EQ(n, 1);
                 }
                 auto *o = static_cast<op *>(entry.op_context);
-                if (o->of)
+                if (o->of) {
                     REQUIRE_EQ(o->of->posted.erase(o), 1); // once each
+                }
                 delete o;
             }
         }
@@ -275,9 +290,11 @@ class side {
 
     end *find(fid_t fid)
     {
-        for (auto &e : ends_)
-            if (&e->ep->fid == fid)
+        for (auto &e : ends_) {
+            if (&e->ep->fid == fid) {
                 return e.get();
+            }
+        }
         fprintf(stderr, "an event of an endpoint that is closed\n");
         _exit(1);
     }
@@ -297,8 +314,9 @@ class side {
         alignas(fi_eq_cm_entry) char buffer[2048];
         uint32_t type = 0;
         ssize_t n = fi_eq_read(app_.eq, &type, buffer, sizeof(buffer), 0);
-        if (n == -FI_EAGAIN)
+        if (n == -FI_EAGAIN) {
             return;
+        }
         if (n == -FI_EAVAIL) {
             fi_eq_err_entry error = {};
             REQUIRE_EQ(fi_eq_readerr(app_.eq, &error, 0), static_cast<ssize_t>(sizeof(error)));
@@ -336,11 +354,13 @@ void serve(partner &p, const transport &t, unsigned seed)
     side s(t.node, seed);
     s.listen(p);
     for (;;) {
-        while (!p.told())
+        while (!p.told()) {
             s.step(nullptr);
+        }
         uint64_t w = p.hear();
-        if (w == all_over)
+        if (w == all_over) {
             break;
+        }
         if (w == server_closes) {
             s.close_all();
             p.tell(1);
@@ -367,24 +387,29 @@ void rounds(partner &p, const transport &t, const sockaddr_storage &server, unsi
 {
     side s(t.node, seed);
     for (unsigned round = 0; round < rounds_of_a_life; ++round) {
-        for (unsigned i = 0; i < steps_of_a_round(); ++i)
+        for (unsigned i = 0; i < steps_of_a_round(); ++i) {
             s.step(&server);
-        if (dies && round + 1 == rounds_of_a_life)
+        }
+        if (dies && round + 1 == rounds_of_a_life) {
             kill(getpid(), SIGKILL);
+        }
         uint64_t w = s.pick(2) ? client_closes : server_closes;
-        if (w == client_closes)
+        if (w == client_closes) {
             s.close_all();
+        }
         p.tell(w);
         if (w == server_closes) {
-            while (!p.told())
+            while (!p.told()) {
                 s.poll();
+            }
             p.hear();
             s.await_ends();
             s.close_all();
             p.tell(1);
         }
-        while (!p.told())
+        while (!p.told()) {
             s.poll();
+        }
         p.hear();
     }
 }
@@ -418,8 +443,9 @@ void dial_in_lives(partner &p, const transport &t, unsigned seed)
 std::vector<transport> transports()
 {
     std::vector<transport> all = {{"shm", "shm,tcp", "127.0.0.1"}, {"tcp", "tcp", "127.0.0.1"}};
-    if (const char *address = getenv("UCXLIKE_TEST_VERBS_ADDRESS"))
+    if (const char *address = getenv("UCXLIKE_TEST_VERBS_ADDRESS")) {
         all.push_back({"verbs", "verbs", address});
+    }
     return all;
 }
 

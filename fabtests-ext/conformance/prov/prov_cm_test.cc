@@ -128,22 +128,26 @@ TEST_P(prov_cm_test, flushes_receives_before_the_last_event)
 {
     auto one_side = [](fabric_side &s, bool ends) {
         char buf[4][8];
-        for (int i = 0; i < 4; ++i)
+        for (int i = 0; i < 4; ++i) {
             s.retry([&] {
                 return i & 1 ? fi_recv(s.ep, buf[i], 8, nullptr, 0, buf[i])
                              : fi_trecv(s.ep, buf[i], 8, nullptr, 0, i, 0, buf[i]);
             });
-        if (ends)
+        }
+        if (ends) {
             REQUIRE_EQ(fi_shutdown(s.ep, 0), 0);
+        }
         s.expect_event(FI_SHUTDOWN);
         unsigned seen = 0;
         for (int i = 0; i < 4; ++i) {
             fi_cq_err_entry error = {};
             s.complete(s.rxcq, &error);
             REQUIRE_EQ(error.err, FI_ECANCELED);
-            for (int k = 0; k < 4; ++k)
-                if (error.op_context == buf[k])
+            for (int k = 0; k < 4; ++k) {
+                if (error.op_context == buf[k]) {
                     seen |= 1u << k;
+                }
+            }
         }
         REQUIRE_EQ(seen, 15);
         char out[8] = {};
@@ -183,8 +187,9 @@ TEST_P(prov_cm_test, delivers_what_was_sent_before_shutdown)
         [](partner &p) {
             fabric_side s(msg());
             s.dial(p);
-            for (int i = 0; i < 10; ++i)
+            for (int i = 0; i < 10; ++i) {
                 s.retry([&] { return fi_inject(s.ep, &i, sizeof(i), 0); });
+            }
             REQUIRE_EQ(fi_close(&s.ep->fid), 0);
             s.ep = nullptr;
         });
@@ -196,18 +201,22 @@ void traffic(fabric_side &s, std::function<bool()> more)
     std::vector<char> out(100000), in(100000);
     bool receiving = false, sending = false;
     while (more()) {
-        if (!receiving && fi_recv(s.ep, in.data(), in.size(), nullptr, 0, in.data()) == 0)
+        if (!receiving && fi_recv(s.ep, in.data(), in.size(), nullptr, 0, in.data()) == 0) {
             receiving = true;
-        if (!sending && fi_send(s.ep, out.data(), out.size(), nullptr, 0, out.data()) == 0)
+        }
+        if (!sending && fi_send(s.ep, out.data(), out.size(), nullptr, 0, out.data()) == 0) {
             sending = true;
+        }
         fi_cq_tagged_entry e;
         fi_cq_err_entry error = {};
         for (fid_cq *q : {s.rxcq, s.txcq}) {
             ssize_t n = fi_cq_read(q, &e, 1);
-            if (n == -FI_EAVAIL)
+            if (n == -FI_EAVAIL) {
                 REQUIRE_EQ(fi_cq_readerr(q, &error, 0), 1);
-            if (n == 1 || n == -FI_EAVAIL)
+            }
+            if (n == 1 || n == -FI_EAVAIL) {
                 (q == s.rxcq ? receiving : sending) = false;
+            }
         }
     }
 }
@@ -332,8 +341,9 @@ TEST_P(prov_cm_test, requests_outlive_the_passive_endpoint)
             REQUIRE_EQ(fi_accept(s.ep, "yes", 3), 0);
             s.expect_event(FI_CONNECTED);
             s.expect_event(FI_SHUTDOWN);
-            for (fi_info *i : {first, second, third})
+            for (fi_info *i : {first, second, third}) {
                 fi_freeinfo(i);
+            }
             s.close_active();
         },
         [](partner &p) {
@@ -359,8 +369,9 @@ TEST_P(prov_cm_test, requests_outlive_the_passive_endpoint)
                 }
             }
             REQUIRE_EQ(connected, 1);
-            for (fid_ep *ep : eps)
+            for (fid_ep *ep : eps) {
                 REQUIRE_EQ(fi_close(&ep->fid), 0);
+            }
         });
 }
 
@@ -419,18 +430,21 @@ TEST_P(prov_cm_test, refuses_requests_over_the_backlog)
             p.tell(&name, sizeof(name));
             fi_info *first = s.await_request(), *second = s.await_request();
             p.tell(1); // two wait
-            while (!p.told())
+            while (!p.told()) {
                 REQUIRE(s.no_event(1)); // the third one's request never comes
+            }
             p.hear();
             REQUIRE_EQ(fi_reject(s.pep, first->handle, nullptr, 0), 0);
             p.tell(1); // there is room again
             fi_info *fourth = s.await_request();
             REQUIRE_EQ(fi_reject(s.pep, second->handle, nullptr, 0), 0);
             REQUIRE_EQ(fi_reject(s.pep, fourth->handle, nullptr, 0), 0);
-            for (fi_info *i : {first, second, fourth})
+            for (fi_info *i : {first, second, fourth}) {
                 fi_freeinfo(i);
-            while (!p.told())
+            }
+            while (!p.told()) {
                 s.no_event(1);
+            }
             p.barrier();
         },
         [](partner &p) {
@@ -450,12 +464,14 @@ TEST_P(prov_cm_test, refuses_requests_over_the_backlog)
                 REQUIRE(!which || about == &which->fid);
             };
             auto progress_until_told = [&] {
-                while (!p.told())
+                while (!p.told()) {
                     REQUIRE(s.no_event(1));
+                }
                 p.hear();
             };
-            for (int i = 0; i < backlog; ++i)
+            for (int i = 0; i < backlog; ++i) {
                 dial();
+            }
             progress_until_told();
             refused(dial());
             p.tell(1);
@@ -469,8 +485,9 @@ TEST_P(prov_cm_test, refuses_requests_over_the_backlog)
             dial();
             refused(nullptr);
             refused(nullptr);
-            for (fid_ep *ep : eps)
+            for (fid_ep *ep : eps) {
                 REQUIRE_EQ(fi_close(&ep->fid), 0);
+            }
             p.tell(1);
             p.barrier();
         });
@@ -535,8 +552,9 @@ size_t open_files()
 {
     size_t count = 0;
     DIR *dir = opendir("/proc/self/fd");
-    while (dir && readdir(dir))
+    while (dir && readdir(dir)) {
         ++count;
+    }
     closedir(dir);
     return count;
 }
@@ -549,8 +567,9 @@ void thousand_times(fabric_side &s, F &&once)
     size_t before = 0;
     for (int i = 0; i < 1000; ++i) {
         once();
-        if (i == 50)
+        if (i == 50) {
             before = open_files();
+        }
     }
     auto end = std::chrono::steady_clock::now() + patience;
     while (open_files() > before + 2 && std::chrono::steady_clock::now() < end) {
@@ -612,8 +631,9 @@ TEST_P(prov_cm_test, ended_at_once_is_seen_by_the_other_side)
     constexpr int rounds = 40;
     auto end_or_see = [](fabric_side &s, partner &p, bool first) {
         s.expect_event(FI_CONNECTED);
-        if (!first)
+        if (!first) {
             s.expect_event(FI_SHUTDOWN);
+        }
         s.close_active();
         p.barrier();
     };
@@ -645,8 +665,9 @@ TEST_P(prov_cm_test, idle_connection_takes_one_descriptor)
 {
     constexpr size_t count = 50;
     auto close_all = [](std::vector<fid_ep *> &eps) {
-        for (fid_ep *ep : eps)
+        for (fid_ep *ep : eps) {
             REQUIRE_EQ(fi_close(&ep->fid), 0);
+        }
     };
     auto server = [&](partner &p) {
         fabric_side s(msg());
@@ -661,8 +682,9 @@ TEST_P(prov_cm_test, idle_connection_takes_one_descriptor)
             s.expect_event(FI_CONNECTED);
             eps.push_back(std::exchange(s.ep, nullptr));
             p.barrier();
-            if (i == 0)
+            if (i == 0) {
                 before = open_files(); // with queues and lanes
+            }
         }
         REQUIRE(open_files() <= before + count);
         p.barrier();

@@ -26,17 +26,19 @@ TEST_P(prov_exit_test, a_program_may_end_right_after_it_connected)
         return [server](partner &p) {
             setenv("FI_UCXLIKE_TLS", "tcp", 1); // leaves no files of shared memory behind
             still_open = new fabric_side(of_type(GetParam()));
-            if (GetParam() == FI_EP_RDM)
+            if (GetParam() == FI_EP_RDM) {
                 still_open->open_rdm(p);
-            else if (server)
+            } else if (server) {
                 still_open->serve(p);
-            else
+            } else {
                 still_open->dial(p);
+            }
             exit(0);
         };
     };
-    for (int i = 0; i < 10; ++i)
+    for (int i = 0; i < 10; ++i) {
         ASSERT_EQ(run_pair(end(true), end(false)), "") << i;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(, prov_exit_test, testing::Values(FI_EP_MSG, FI_EP_RDM),

@@ -71,9 +71,11 @@ void open_endpoint(fi_info *info, bool with_eq = false)
     REQUIRE(length <= 56); // of a tight consumer's message
     REQUIRE_EQ(fi_close(&ep->fid), 0);
     for (fid *f :
-         {av ? &av->fid : nullptr, &cq->fid, eq ? &eq->fid : nullptr, &domain->fid, &fabric->fid})
-        if (f)
+         {av ? &av->fid : nullptr, &cq->fid, eq ? &eq->fid : nullptr, &domain->fid, &fabric->fid}) {
+        if (f) {
             REQUIRE_EQ(fi_close(f), 0);
+        }
+    }
 }
 
 constexpr int basic = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
@@ -276,11 +278,13 @@ TEST(prov_info_test, serves_fabtests)
             open_endpoint(i.get());
         }
         // What fabtests take as "cannot be run here".
-        for (uint64_t caps : {FI_MSG | FI_TRIGGER, FI_MSG | FI_SHARED_AV, FI_MSG | FI_NAMED_RX_CTX})
+        for (uint64_t caps :
+             {FI_MSG | FI_TRIGGER, FI_MSG | FI_SHARED_AV, FI_MSG | FI_NAMED_RX_CTX}) {
             REQUIRE(!ask(FI_VERSION(1, 9), [&](fi_info *h) {
                 h->caps = caps;
                 h->ep_attr->type = FI_EP_RDM;
             }));
+        }
         // Of old, registration modes were a choice of two.
         for (int mode : {ucxlike::retired::mr_basic, ucxlike::retired::mr_scalable}) {
             auto i = ask(FI_VERSION(1, 4), [&](fi_info *h) {
@@ -297,11 +301,12 @@ std::string host_of(const void *addr)
 {
     char text[INET6_ADDRSTRLEN] = "";
     auto *sa = static_cast<const sockaddr *>(addr);
-    if (sa->sa_family == AF_INET)
+    if (sa->sa_family == AF_INET) {
         inet_ntop(AF_INET, &static_cast<const sockaddr_in *>(addr)->sin_addr, text, sizeof(text));
-    else
+    } else {
         inet_ntop(AF_INET6, &static_cast<const sockaddr_in6 *>(addr)->sin6_addr, text,
                   sizeof(text));
+    }
     return text;
 }
 
@@ -327,8 +332,9 @@ TEST(prov_info_test, resolves_both_families)
         loop.sin6_addr = in6addr_loopback;
         bool six = s >= 0 && bind(s, reinterpret_cast<sockaddr *>(&loop), sizeof(loop)) == 0;
         close(s);
-        if (!six)
+        if (!six) {
             return; // the machine has no IPv6
+        }
         auto v6 = ask(FI_VERSION(1, 17), with(FI_SOCKADDR_IN6), FI_NUMERICHOST, "::1", "99");
         REQUIRE(v6);
         REQUIRE_EQ(v6->addr_format, static_cast<uint32_t>(FI_SOCKADDR_IN6));
@@ -364,8 +370,9 @@ TEST(prov_info_test, obeys_the_chosen_interface)
 // called as container software calls its own.
 TEST(prov_info_test, takes_the_interface_that_leads_out)
 {
-    if (std::string why = two_hosts::obstacle(); !why.empty())
+    if (std::string why = two_hosts::obstacle(); !why.empty()) {
         GTEST_SKIP() << why;
+    }
     auto role = [](two_hosts::host &h) {
         REQUIRE_EQ(system(("ip link set " + h.device(0) + " down && ip link set " + h.device(0) +
                            " name docker0 && ip link set docker0 up")
@@ -380,16 +387,18 @@ TEST(prov_info_test, takes_the_interface_that_leads_out)
                 },
                 0, node, node ? "99" : nullptr);
             REQUIRE(i);
-            if (host_of(i->src_addr) == address)
+            if (host_of(i->src_addr) == address) {
                 return true;
+            }
             fprintf(stderr, "takes %s, not %s\n", host_of(i->src_addr).c_str(), address.c_str());
             return false;
         };
         use_build_tree();
         REQUIRE(takes(h.address(h.number, 1), nullptr));
         REQUIRE(takes("127.0.0.1", "127.0.0.1"));
-        for (unsigned link : {0u, 1u})
+        for (unsigned link : {0u, 1u}) {
             REQUIRE(takes(h.address(h.number, link), h.address(1 - h.number, link).c_str()));
+        }
         setenv("FI_UCXLIKE_IFACE", "docker0", 1);
         REQUIRE(takes(h.address(h.number, 0), nullptr));
         h.other.tell("done");
@@ -421,8 +430,9 @@ TEST(prov_info_test, strict_mode_insists_on_every_transport)
             REQUIRE_EQ(fi_fabric(i->fabric_attr, &fabric, nullptr), 0);
             int result = fi_domain(fabric, i.get(), &domain, nullptr);
             REQUIRE_EQ(result == 0, r.works);
-            if (domain)
+            if (domain) {
                 REQUIRE_EQ(fi_close(&domain->fid), 0);
+            }
             REQUIRE_EQ(fi_close(&fabric->fid), 0);
         });
     }
@@ -434,14 +444,16 @@ TEST(prov_info_test, its_parameters_are_listed_and_documented)
     if (sanitized) {
         GTEST_SKIP() << "fi_info cannot load a sanitized provider";
     }
-    if (system("command -v fi_info > /dev/null") != 0)
+    if (system("command -v fi_info > /dev/null") != 0) {
         GTEST_SKIP() << "fi_info is not installed";
+    }
     auto names_in = [](std::istream &in, const std::string &prefix) {
         std::set<std::string> names;
         for (std::string line; std::getline(in, line);) {
             size_t at = line.find("FI_UCXLIKE_");
-            if (line.rfind(prefix, 0) != 0 || at == std::string::npos)
+            if (line.rfind(prefix, 0) != 0 || at == std::string::npos) {
                 continue;
+            }
             size_t end = line.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_", at);
             names.insert(line.substr(at, end == std::string::npos ? end : end - at));
         }
@@ -460,8 +472,9 @@ TEST(prov_info_test, its_parameters_are_listed_and_documented)
     std::string all;
     char buf[4096];
     size_t n;
-    while ((n = fread(buf, 1, sizeof(buf), p)) > 0)
+    while ((n = fread(buf, 1, sizeof(buf), p)) > 0) {
         all.append(buf, n);
+    }
     EXPECT_EQ(pclose(p), 0);
     std::istringstream lines(all);
     EXPECT_EQ(names_in(lines, "# FI_UCXLIKE_"), documented);

@@ -55,8 +55,9 @@ struct member : fabric_side {
     member(int i, crew &c, const options &o = group_options()) : fabric_side(o), all(c), index(i)
     {
         open_active(info);
-        for (message &m : in)
+        for (message &m : in) {
             post(&m);
+        }
     }
     ~member() { leave(); }
 
@@ -83,8 +84,9 @@ struct member : fabric_side {
     }
     void leave()
     {
-        if (mc)
+        if (mc) {
             REQUIRE_EQ(fi_close(&mc->fid), 0);
+        }
         mc = nullptr;
     }
     // Progresses, and takes what came.
@@ -108,8 +110,9 @@ struct member : fabric_side {
     }
     void await(int point, int count)
     {
-        while (all.arrived(point) < count)
+        while (all.arrived(point) < count) {
             turn();
+        }
     }
     void say(int number)
     {
@@ -117,27 +120,31 @@ struct member : fabric_side {
         iovec iov = {&m, sizeof(m)};
         fi_msg out = {&iov, nullptr, 1, fi_mc_addr(mc), &out, 0};
         ssize_t r;
-        while ((r = fi_sendmsg(ep, &out, FI_MULTICAST | FI_INJECT | FI_COMPLETION)) == -FI_EAGAIN)
+        while ((r = fi_sendmsg(ep, &out, FI_MULTICAST | FI_INJECT | FI_COMPLETION)) == -FI_EAGAIN) {
             turn();
+        }
         REQUIRE_EQ(r, 0);
         fi_cq_tagged_entry e;
-        while ((r = fi_cq_read(txcq, &e, 1)) == -FI_EAGAIN)
+        while ((r = fi_cq_read(txcq, &e, 1)) == -FI_EAGAIN) {
             turn();
+        }
         REQUIRE_EQ(r, 1);
         REQUIRE(e.op_context == &out);
     }
     void await_messages(size_t count)
     {
-        while (got.size() < count)
+        while (got.size() < count) {
             turn();
+        }
     }
     // From this member came first, first + 1, ..., count of them.
     void expect_from(int who, int first, int count)
     {
         int next = first;
         for (const message &m : got) {
-            if (m.from != who)
+            if (m.from != who) {
                 continue;
+            }
             REQUIRE_EQ(m.number, next);
             ++next;
         }
@@ -167,11 +174,13 @@ TEST_P(prov_mc_test, everybody_hears_everybody_in_order)
         member m(i, c);
         m.join();
         m.meet(0, members);
-        for (int n = 0; n < each; ++n)
+        for (int n = 0; n < each; ++n) {
             m.say(n);
+        }
         m.await_messages((members - 1) * each);
-        for (int k = 0; k < members; ++k)
+        for (int k = 0; k < members; ++k) {
             m.expect_from(k, 0, k == i ? 0 : each); // not one's own
+        }
         m.meet(1, members);
         REQUIRE_EQ(m.got.size(), static_cast<size_t>((members - 1) * each));
     });
@@ -185,8 +194,9 @@ TEST_P(prov_mc_test, who_joins_to_send_hears_nothing_and_the_reverse)
         m.join(sender ? FI_SEND : FI_RECV);
         m.meet(0, 4);
         if (sender) {
-            for (int n = 0; n < 50; ++n)
+            for (int n = 0; n < 50; ++n) {
                 m.say(n);
+            }
         } else {
             message out = {};
             iovec iov = {&out, sizeof(out)};
@@ -207,20 +217,26 @@ TEST_P(prov_mc_test, who_leaves_hears_no_more_and_may_come_back)
         member m(i, c);
         m.join();
         m.meet(0, 3);
-        if (i == 0)
-            for (int n = 0; n < 10; ++n)
+        if (i == 0) {
+            for (int n = 0; n < 10; ++n) {
                 m.say(n);
-        else
+            }
+        } else {
             m.await_messages(10);
+        }
         m.meet(1, 3);
-        if (i == 2)
+        if (i == 2) {
             m.leave();
+        }
         m.meet(2, 3);
-        if (i == 0)
-            for (int n = 10; n < 20; ++n)
+        if (i == 0) {
+            for (int n = 10; n < 20; ++n) {
                 m.say(n);
-        if (i == 1)
+            }
+        }
+        if (i == 1) {
             m.await_messages(20);
+        }
         m.meet(3, 3);
         if (i == 2) {
             REQUIRE_EQ(m.got.size(), 10u);
@@ -228,13 +244,17 @@ TEST_P(prov_mc_test, who_leaves_hears_no_more_and_may_come_back)
             m.join();
         }
         m.meet(4, 3);
-        if (i == 0)
-            for (int n = 20; n < 30; ++n)
+        if (i == 0) {
+            for (int n = 20; n < 30; ++n) {
                 m.say(n);
-        if (i == 1)
+            }
+        }
+        if (i == 1) {
             m.await_messages(30), m.expect_from(0, 0, 30);
-        if (i == 2)
+        }
+        if (i == 2) {
             m.await_messages(10), m.expect_from(0, 20, 10);
+        }
         m.meet(5, 3);
     });
 }
@@ -251,11 +271,13 @@ TEST_P(prov_mc_test, a_dead_member_does_not_stop_the_others)
             m.await_messages(3);
             kill(getpid(), SIGKILL);
         }
-        for (int n = 0; n < 200; ++n)
+        for (int n = 0; n < 200; ++n) {
             m.say(n);
+        }
         m.await_messages(400);
-        for (int k = 0; k < 3; ++k)
+        for (int k = 0; k < 3; ++k) {
             m.expect_from(k, 0, k == i ? 0 : 200);
+        }
         m.meet(1, 3);
     });
 }
@@ -266,8 +288,9 @@ TEST_P(prov_mc_test, carries_what_other_messages_carry)
     constexpr size_t n = 300000;
     run(3, [](int i, crew &c) {
         options o = group_options();
-        if (i == 0)
+        if (i == 0) {
             o.tx_op_flags = FI_MULTICAST | FI_DELIVERY_COMPLETE;
+        }
         fabric_side s(o);
         s.open_active(s.info);
         sockaddr_in at = group_address();
@@ -279,8 +302,9 @@ TEST_P(prov_mc_test, carries_what_other_messages_carry)
                    static_cast<ssize_t>(sizeof(e)));
         auto meet = [&](int point) {
             c.arrive(point);
-            while (c.arrived(point) < 3)
+            while (c.arrived(point) < 3) {
                 s.progress();
+            }
         };
         if (i) {
             std::vector<char> large(n), small(64);
@@ -420,13 +444,15 @@ TEST_P(prov_mc_test, a_join_waits_until_the_others_know_of_it)
         } while (heard.who.incarnation == mine.who.incarnation || heard.members < 2);
         uint32_t type = 0;
         fi_eq_entry e = {};
-        while (clock::now() < begun + std::chrono::milliseconds(700))
+        while (clock::now() < begun + std::chrono::milliseconds(700)) {
             REQUIRE(fi_eq_read(s.eq, &type, &e, sizeof(e), 0) == -FI_EAGAIN ||
                     clock::now() > begun + std::chrono::seconds(1)); // it waits for two
+        }
         say(2);
-        if (type == 0)
+        if (type == 0) {
             REQUIRE_EQ(fi_eq_sread(s.eq, &type, &e, sizeof(e), patience_ms, 0),
                        static_cast<ssize_t>(sizeof(e)));
+        }
         REQUIRE_EQ(type, static_cast<uint32_t>(FI_JOIN_COMPLETE));
         REQUIRE_EQ(fi_close(&mc->fid), 0);
         close(fd);
@@ -455,8 +481,9 @@ void between_hosts(two_hosts::host &self, bool ipv6)
     auto meet = [&] {
         self.other.tell("here");
         std::string answer;
-        while (!self.other.hear_now(&answer))
+        while (!self.other.hear_now(&answer)) {
             m.turn();
+        }
     };
     auto join = [&] {
         sockaddr_in at = group_address();
@@ -467,17 +494,20 @@ void between_hosts(two_hosts::host &self, bool ipv6)
     constexpr int count = 50;
     int other = 1 - self.number;
     join();
-    for (int n = 0; n < count; ++n)
+    for (int n = 0; n < count; ++n) {
         m.say(n);
+    }
     m.await_messages(count);
     m.expect_from(other, 0, count);
     m.expect_from(self.number, 0, 0);
     meet();
-    if (self.number == 1)
+    if (self.number == 1) {
         m.leave();
+    }
     meet();
-    if (self.number == 0)
+    if (self.number == 0) {
         m.say(count); // heard by nobody
+    }
     meet();
     if (self.number == 1) {
         REQUIRE_EQ(m.got.size(), static_cast<size_t>(count));
@@ -497,8 +527,9 @@ class prov_mc_hosts_test : public testing::TestWithParam<bool> {};
 TEST_P(prov_mc_hosts_test, members_on_two_hosts_find_each_other)
 {
     std::string why = two_hosts::obstacle();
-    if (!why.empty())
+    if (!why.empty()) {
         GTEST_SKIP() << why;
+    }
     group_address(); // before the processes part
     auto act = [](two_hosts::host &self) {
         between_hosts(self, GetParam());
@@ -522,10 +553,12 @@ TEST_P(prov_mc_test, a_group_that_cannot_be_reached_is_not_joined)
         loopback.sin6_addr = in6addr_loopback;
         bool has_ipv6 = probe >= 0 &&
                         bind(probe, reinterpret_cast<sockaddr *>(&loopback), sizeof(loopback)) == 0;
-        if (probe >= 0)
+        if (probe >= 0) {
             close(probe);
-        if (!has_ipv6)
+        }
+        if (!has_ipv6) {
             return;
+        }
         options o = group_options();
         o.node = "::1";
         fabric_side s(o);

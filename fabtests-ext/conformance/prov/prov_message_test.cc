@@ -33,12 +33,13 @@ class prov_message_test : public testing::TestWithParam<over> {
 
     static void meet(fabric_side &s, partner &p, bool server)
     {
-        if (s.opt.type == FI_EP_RDM)
+        if (s.opt.type == FI_EP_RDM) {
             s.open_rdm(p);
-        else if (server)
+        } else if (server) {
             s.serve(p);
-        else
+        } else {
             s.dial(p);
+        }
     }
 
     // Both roles, connected, each with its own body.
@@ -106,8 +107,9 @@ TEST_P(prov_message_test, injects_and_carries_data_of_the_completion)
             REQUIRE_EQ(e.len, 5);
             REQUIRE(memcmp(buf, "hello", 5) == 0);
             REQUIRE_EQ(e.flags & FI_REMOTE_CQ_DATA, i & 1 ? FI_REMOTE_CQ_DATA : 0);
-            if (i & 1)
+            if (i & 1) {
                 REQUIRE_EQ(e.data, 0x123456789abcdefull);
+            }
         }
     };
     auto client = [](fabric_side &s, partner &) {
@@ -186,8 +188,9 @@ TEST_P(prov_message_test, keeps_order_of_many_before_they_are_received)
             ++posted;
         }
         p.tell(1);
-        for (int i = 0; i < count; ++i)
+        for (int i = 0; i < count; ++i) {
             s.complete(s.txcq);
+        }
     };
     run(opt(), server, client);
 }
@@ -253,8 +256,9 @@ TEST_P(prov_message_test, fills_a_multi_receive_buffer)
             REQUIRE(memcmp(e.buf, pattern(100, i).data(), 100) == 0);
             released = e.flags & FI_MULTI_RECV;
         }
-        if (!released)
+        if (!released) {
             REQUIRE(s.complete(s.rxcq).flags & FI_MULTI_RECV);
+        }
     };
     auto client = [](fabric_side &s, partner &p) {
         p.hear();
@@ -287,8 +291,9 @@ TEST_P(prov_message_test, peeks_claims_and_discards)
                 s.retry([&] { return fi_trecvmsg(s.ep, &m, FI_PEEK | flags); });
                 error.err = 0;
                 fi_cq_tagged_entry e = s.complete(s.rxcq, &error);
-                if (!error.err)
+                if (!error.err) {
                     return e;
+                }
                 REQUIRE_EQ(error.err, FI_ENOMSG);
             }
         };
@@ -306,8 +311,9 @@ TEST_P(prov_message_test, peeks_claims_and_discards)
     };
     auto client = [](fabric_side &s, partner &p) {
         p.hear();
-        for (int i = 1; i <= 3; ++i)
+        for (int i = 1; i <= 3; ++i) {
             s.retry([&] { return fi_tinject(s.ep, pattern(10, i).data(), 10, s.peer, i); });
+        }
     };
     run(opt(), server, client);
 }
@@ -375,9 +381,9 @@ TEST_P(prov_message_test, completes_when_transmitted)
             fi_cq_tagged_entry e;
             p.barrier();
             p.hear(); // nothing is progressed here from the one to the other
-            do
+            do {
                 REQUIRE(!s.try_complete(s.rxcq, &e, 10)); // nobody has asked for it
-            while (!p.told());
+            } while (!p.told());
             p.hear();
             std::vector<char> buf(size);
             s.retry([&] { return fi_trecv(s.ep, buf.data(), size, nullptr, s.peer, 1, 0, &s); });
@@ -407,11 +413,13 @@ TEST_P(prov_message_test, many_complete_when_delivered)
     constexpr size_t count = 1000;
     auto server = [](fabric_side &s, partner &p) {
         std::vector<std::array<char, 64>> bufs(count);
-        for (auto &b : bufs)
+        for (auto &b : bufs) {
             s.retry([&] { return fi_recv(s.ep, &b, sizeof(b), nullptr, FI_ADDR_UNSPEC, &b); });
+        }
         p.tell(1);
-        for (auto &b : bufs)
+        for (auto &b : bufs) {
             REQUIRE(s.complete(s.rxcq).op_context == &b);
+        }
         p.hear();
     };
     auto client = [](fabric_side &s, partner &p) {
@@ -419,10 +427,12 @@ TEST_P(prov_message_test, many_complete_when_delivered)
         iovec iov = {buf, sizeof(buf)};
         fi_msg m = {&iov, nullptr, 1, s.peer, &m, 0};
         p.hear();
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; ++i) {
             s.retry([&] { return fi_sendmsg(s.ep, &m, FI_DELIVERY_COMPLETE); });
-        for (size_t i = 0; i < count; ++i)
+        }
+        for (size_t i = 0; i < count; ++i) {
             REQUIRE(s.complete(s.txcq).op_context == &m);
+        }
         p.tell(1);
     };
     run(opt(), server, client);
@@ -483,8 +493,9 @@ TEST_P(prov_message_test, wakes_who_sleeps)
                     REQUIRE_EQ(r, -FI_EAGAIN);
                 }
                 ssize_t n = fi_cq_read(s.rxcq, &e, 1);
-                if (n == 1)
+                if (n == 1) {
                     break;
+                }
                 REQUIRE_EQ(n, -FI_EAGAIN);
             }
         }
@@ -497,8 +508,9 @@ TEST_P(prov_message_test, wakes_who_sleeps)
         char buf[8] = {};
         for (int i = 0; i < 40; ++i) {
             p.hear();
-            if (i % 4)
+            if (i % 4) {
                 usleep(2000);
+            }
             s.retry([&] { return fi_inject(s.ep, buf, 8, s.peer); });
         }
         p.hear();

@@ -42,8 +42,9 @@ extern "C" __attribute__((visibility("default"))) int epoll_ctl(int set, int op,
         errno = ENOSPC;
         return -1;
     }
-    if (set == counted_set)
+    if (set == counted_set) {
         ++changes;
+    }
     static auto *next = reinterpret_cast<decltype(&epoll_ctl)>(dlsym(RTLD_NEXT, "epoll_ctl"));
     return next(set, op, fd, event);
 }
@@ -87,8 +88,9 @@ struct loop : fabric_side {
 
 void close_all(std::initializer_list<fid *> objects)
 {
-    for (fid *f : objects)
+    for (fid *f : objects) {
         REQUIRE_EQ(fi_close(f), 0);
+    }
 }
 
 options with_wait(fi_wait_obj wait)
@@ -107,11 +109,13 @@ TEST(prov_queue_test, every_format_tells_its_fields)
             o.format = f;
             loop s(o);
             char in[2][16];
-            for (char *b : in)
+            for (char *b : in) {
                 s.receive(b, 16, b);
-            for (int i = 0; i < 2; ++i)
+            }
+            for (int i = 0; i < 2; ++i) {
                 s.retry(
                     [&] { return fi_tinjectdata(s.ep, "0123456789", 10, 0xd0d0 + i, s.peer, 5); });
+            }
             static const size_t sizes[] = {sizeof(fi_cq_entry), sizeof(fi_cq_entry),
                                            sizeof(fi_cq_msg_entry), sizeof(fi_cq_data_entry),
                                            sizeof(fi_cq_tagged_entry)};
@@ -138,11 +142,13 @@ TEST(prov_queue_test, every_format_tells_its_fields)
                     REQUIRE(e.buf == in[i]);
                     REQUIRE_EQ(e.data, 0xd0d0u + i);
                 }
-                if (f >= FI_CQ_FORMAT_TAGGED)
+                if (f >= FI_CQ_FORMAT_TAGGED) {
                     REQUIRE_EQ(e.tag, 5u);
+                }
             }
-            for (size_t i = 2 * size; i < sizeof(raw); ++i)
+            for (size_t i = 2 * size; i < sizeof(raw); ++i) {
                 REQUIRE_EQ(raw[i], 0x5a);
+            }
         }
     });
 }
@@ -155,10 +161,12 @@ TEST(prov_queue_test, loses_nothing_when_read_too_slowly)
         loop s(o);
         constexpr int n = 300;
         int values[n];
-        for (int i = 0; i < n; ++i)
+        for (int i = 0; i < n; ++i) {
             s.receive(&values[i], sizeof(int), &values[i]);
-        for (int i = 0; i < n; ++i)
+        }
+        for (int i = 0; i < n; ++i) {
             s.send(&i, sizeof(i));
+        }
         for (int i = 0; i < n; ++i) {
             REQUIRE(s.complete(s.rxcq).op_context == &values[i]);
             REQUIRE_EQ(values[i], i);
@@ -315,8 +323,9 @@ TEST(prov_queue_test, an_event_that_is_there_is_read_without_a_look_at_the_netwo
         uint32_t type;
         looks = 0;
         auto end = clock::now() + patience;
-        while (fi_eq_read(s.eq, &type, &entry, sizeof(entry), FI_PEEK) == -FI_EAGAIN)
+        while (fi_eq_read(s.eq, &type, &entry, sizeof(entry), FI_PEEK) == -FI_EAGAIN) {
             REQUIRE(clock::now() < end);
+        }
         REQUIRE(looks > 0);
         looks = 0;
         REQUIRE(fi_eq_read(s.eq, &type, &entry, sizeof(entry), 0) > 0);
@@ -350,13 +359,15 @@ TEST(prov_queue_test, a_threshold_waits_for_that_many)
         REQUIRE_EQ(fi_getname(&s.ep->fid, &name, &length), 0);
         REQUIRE_EQ(fi_av_insert(s.av, &name, 1, &s.peer, 0, nullptr), 1);
         char buf[8];
-        for (int i = 0; i < 5; ++i)
+        for (int i = 0; i < 5; ++i) {
             s.retry([&] { return fi_trecv(s.ep, buf, 8, nullptr, s.peer, 5, 0, &s); });
+        }
         std::thread sender([&] {
             for (int i = 0; i < 5; ++i) {
                 usleep(3000);
-                while (fi_tinject(s.ep, "x", 1, s.peer, 5) == -FI_EAGAIN)
+                while (fi_tinject(s.ep, "x", 1, s.peer, 5) == -FI_EAGAIN) {
                     fi_cq_read(s.txcq, nullptr, 0);
+                }
             }
         });
         fi_cq_tagged_entry e[8];
@@ -376,8 +387,9 @@ TEST(prov_queue_test, orders_errors_among_completions)
         s.receive(large, 16, large);
         s.receive(small, 4, small);
         s.receive(other, 16, other);
-        for (int i = 0; i < 3; ++i)
+        for (int i = 0; i < 3; ++i) {
             s.send("0123456789", 10);
+        }
         REQUIRE(s.complete(s.rxcq).op_context == large);
         fi_cq_err_entry err = {};
         REQUIRE_EQ(fi_cq_readerr(s.rxcq, nullptr, 0), -FI_EINVAL);
@@ -506,8 +518,9 @@ TEST(prov_queue_test, native_waiting_misses_nothing)
                 while ((n = fi_cq_read(s.rxcq, &e, 1)) == -FI_EAGAIN) {
                     fid *fids[] = {&s.rxcq->fid, &c->fid};
                     int r = fi_trywait(s.fabric, fids, 2);
-                    if (r == -FI_EAGAIN)
+                    if (r == -FI_EAGAIN) {
                         continue;
+                    }
                     REQUIRE_EQ(r, 0);
                     pollfd pfd[2] = {{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}};
                     REQUIRE(poll(pfd, 2, patience_ms) > 0);
@@ -523,8 +536,9 @@ TEST(prov_queue_test, native_waiting_misses_nothing)
             s.open_rdm(p);
             for (unsigned i = 0; i < 100; ++i) {
                 p.hear();
-                if (i % 4)
+                if (i % 4) {
                     usleep(1000 * (i % 3));
+                }
                 s.retry([&] { return fi_inject(s.ep, "x", 1, s.peer); });
             }
             p.barrier();
@@ -584,8 +598,9 @@ TEST(prov_queue_test, a_wait_set_wakes_for_each_of_its_members)
                 std::thread waker([&, i] {
                     usleep(1000 * (i % 4));
                     if (i % 3 == 0) {
-                        while (fi_tinject(s.ep, "x", 1, s.peer, 5) == -FI_EAGAIN)
+                        while (fi_tinject(s.ep, "x", 1, s.peer, 5) == -FI_EAGAIN) {
                             fi_cq_read(s.txcq, nullptr, 0);
+                        }
                     } else if (i % 3 == 1) {
                         fi_cntr_add(c, 1);
                     } else {
@@ -594,10 +609,12 @@ TEST(prov_queue_test, a_wait_set_wakes_for_each_of_its_members)
                 });
                 auto end = clock::now() + patience;
                 auto arrived = [&] {
-                    if (i % 3 == 0)
+                    if (i % 3 == 0) {
                         return fi_cq_read(s.rxcq, &e, 1) == 1;
-                    if (i % 3 == 1)
+                    }
+                    if (i % 3 == 1) {
                         return fi_cntr_read(c) == counted + 1;
+                    }
                     return fi_eq_read(eq, &type, &event, sizeof(event), 0) > 0;
                 };
                 do {
@@ -690,8 +707,9 @@ TEST(prov_queue_test, a_poll_set_names_what_has_something)
         s.send("x", 1);
         auto end = clock::now() + patience;
         int n;
-        while ((n = fi_poll(set, found, 4)) == 0)
+        while ((n = fi_poll(set, found, 4)) == 0) {
             REQUIRE(clock::now() < end);
+        }
         REQUIRE_EQ(n, 1);
         REQUIRE(found[0] == s.rxcq);
         REQUIRE_EQ(fi_poll(set, found, 4), 1); // it is not read yet
@@ -700,8 +718,9 @@ TEST(prov_queue_test, a_poll_set_names_what_has_something)
         // No more contexts than there is room for.
         s.receive(buf, 8, buf);
         s.retry([&] { return fi_tsend(s.ep, "x", 1, nullptr, s.peer, 5, nullptr); });
-        while ((n = fi_poll(set, found, 4)) < 2)
+        while ((n = fi_poll(set, found, 4)) < 2) {
             REQUIRE(clock::now() < end);
+        }
         REQUIRE_EQ(fi_poll(set, found, 1), 1);
         REQUIRE_EQ(fi_poll(set, nullptr, 1), -FI_EINVAL);
         REQUIRE_EQ(fi_close(&set->fid), -FI_EBUSY);
@@ -735,8 +754,9 @@ TEST(prov_queue_test, a_poll_set_sees_a_counter_change)
         s.receive(buf, 8, buf);
         s.send("x", 1);
         auto end = clock::now() + patience;
-        while (fi_poll(set, &found, 1) != 1)
+        while (fi_poll(set, &found, 1) != 1) {
             REQUIRE(clock::now() < end);
+        }
         REQUIRE(found == c);
         REQUIRE_EQ(fi_cntr_read(c), 1u);
         REQUIRE_EQ(fi_poll(set, &found, 1), 0);
@@ -818,31 +838,38 @@ TEST(prov_queue_test, one_endpoint_serves_many_threads)
                         ssize_t r;
                         fi_cq_tagged_entry e;
                         auto reap = [&] {
-                            for (fid_cq *q : {s.txcq, s.rxcq})
-                                if (fi_cq_read(q, &e, 1) == 1)
+                            for (fid_cq *q : {s.txcq, s.rxcq}) {
+                                if (fi_cq_read(q, &e, 1) == 1) {
                                     --*static_cast<std::atomic<int> *>(e.op_context);
+                                }
+                            }
                             REQUIRE(clock::now() < end);
                             sched_yield();
                         };
                         while ((r = fi_trecv(s.ep, in.data(), in.size(), nullptr, s.peer, tag, 0,
-                                             &pending)) == -FI_EAGAIN)
+                                             &pending)) == -FI_EAGAIN) {
                             reap();
+                        }
                         REQUIRE_EQ(r, 0);
                         while ((r = fi_tsend(s.ep, out.data(), n, nullptr, s.peer, tag,
-                                             &pending)) == -FI_EAGAIN)
+                                             &pending)) == -FI_EAGAIN) {
                             reap();
+                        }
                         REQUIRE_EQ(r, 0);
-                        while (pending > 0)
+                        while (pending > 0) {
                             reap();
+                        }
                         REQUIRE(!n || memcmp(in.data(), out.data(), n) == 0);
                         ++received, ++sent;
                     }
                 };
                 std::vector<std::thread> all;
-                for (int i = 0; i < threads; ++i)
+                for (int i = 0; i < threads; ++i) {
                     all.emplace_back(body, i);
-                for (auto &t : all)
+                }
+                for (auto &t : all) {
                     t.join();
+                }
                 REQUIRE_EQ(received.load(), threads * each);
                 p.tell(1);
                 s.serve_until_told(p);

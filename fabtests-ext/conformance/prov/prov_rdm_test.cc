@@ -66,14 +66,16 @@ TEST(prov_rdm_test, address_vectors_take_addresses_names_and_ranges)
             }
             fi_addr_t out[8] = {};
             REQUIRE_EQ(fi_av_insert(av, in, 3, out, 0, nullptr), 3);
-            for (int i = 0; i < 3; ++i)
+            for (int i = 0; i < 3; ++i) {
                 expect(out[i], "127.0.0.1", static_cast<uint16_t>(1000 + i));
+            }
             REQUIRE_EQ(fi_av_insertsvc(av, "127.0.0.2", "2000", out, 0, nullptr), 1);
             expect(out[0], "127.0.0.2", 2000);
             REQUIRE_EQ(fi_av_insertsym(av, "127.0.0.7", 3, "3000", 2, out, 0, nullptr), 6);
-            for (int i = 0; i < 6; ++i)
+            for (int i = 0; i < 6; ++i) {
                 expect(out[i], (std::string("127.0.0.") + std::to_string(7 + i / 2)).c_str(),
                        static_cast<uint16_t>(3000 + i % 2));
+            }
             // Too small a buffer: the needed length, and what fits.
             char small[4] = {};
             size_t length = sizeof(small);
@@ -259,11 +261,12 @@ TEST(prov_rdm_test, counts_accesses_to_a_region)
         alignas(16) static char memory[2][200000];
         fid_cntr *reads = s.counter(), *writes = s.counter();
         fid_mr *mr[2];
-        for (int i = 0; i < 2; ++i)
+        for (int i = 0; i < 2; ++i) {
             REQUIRE_EQ(fi_mr_reg(s.domain, memory[i], sizeof(memory[i]),
                                  FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 40 + i, FI_RMA_EVENT, &mr[i],
                                  nullptr),
                        0);
+        }
         REQUIRE_EQ(fi_mr_bind(mr[0], &writes->fid, 0), -FI_EINVAL);
         REQUIRE_EQ(fi_mr_bind(mr[0], &s.domain->fid, FI_REMOTE_WRITE), -FI_EINVAL);
         REQUIRE_EQ(fi_mr_bind(mr[0], &writes->fid, FI_REMOTE_WRITE), 0);
@@ -279,8 +282,9 @@ TEST(prov_rdm_test, counts_accesses_to_a_region)
         REQUIRE_EQ(fi_cntr_read(writes), 3u);
         REQUIRE_EQ(fi_cntr_read(reads), 2u);
         REQUIRE_EQ(fi_close(&writes->fid), -FI_EBUSY);
-        for (fid_mr *m : mr)
+        for (fid_mr *m : mr) {
             REQUIRE_EQ(fi_close(&m->fid), 0);
+        }
         p.barrier();
     };
     auto client = [=](partner &p) {
@@ -324,8 +328,9 @@ TEST(prov_rdm_test, endpoints_share_receives)
             a.format = FI_CQ_FORMAT_TAGGED;
             fid_cq *cqs[2];
             std::vector<std::vector<char>> in(2 * each, std::vector<char>(n));
-            for (auto &b : in) // before there is an endpoint
+            for (auto &b : in) { // before there is an endpoint
                 REQUIRE_EQ(fi_recv(srx, b.data(), n, nullptr, FI_ADDR_UNSPEC, &b), 0);
+            }
             for (int i = 0; i < 2; ++i) {
                 REQUIRE_EQ(fi_cq_open(s.domain, &a, &cqs[i], nullptr), 0);
                 REQUIRE_EQ(fi_endpoint(s.domain, s.info, &eps[i], nullptr), 0);
@@ -344,8 +349,9 @@ TEST(prov_rdm_test, endpoints_share_receives)
                 for (int i = 0; i < 2; ++i) {
                     fi_cq_tagged_entry e;
                     ssize_t r = fi_cq_read(cqs[i], &e, 1);
-                    if (r == -FI_EAGAIN)
+                    if (r == -FI_EAGAIN) {
                         continue;
+                    }
                     REQUIRE_EQ(r, 1);
                     auto &b = *static_cast<std::vector<char> *>(e.op_context);
                     auto want = pattern(e.len, static_cast<unsigned>(got[i] * 2 + i));
@@ -359,13 +365,15 @@ TEST(prov_rdm_test, endpoints_share_receives)
             REQUIRE_EQ(fi_recv(srx, in[0].data(), n, nullptr, FI_ADDR_UNSPEC, &in[0]), 0);
             p.tell(1);
             fi_cq_tagged_entry e;
-            while (fi_cq_read(cqs[1], &e, 1) != 1)
+            while (fi_cq_read(cqs[1], &e, 1) != 1) {
                 REQUIRE(std::chrono::steady_clock::now() < end);
+            }
             p.barrier();
             REQUIRE_EQ(fi_close(&eps[1]->fid), 0);
             REQUIRE_EQ(fi_close(&srx->fid), 0);
-            for (fid_cq *q : cqs)
+            for (fid_cq *q : cqs) {
                 REQUIRE_EQ(fi_close(&q->fid), 0);
+            }
         };
         auto client = [=](partner &p) {
             setenv("FI_UCXLIKE_TLS", transports, 1);

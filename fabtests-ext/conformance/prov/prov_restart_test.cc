@@ -146,10 +146,11 @@ void reach(fabric_side &s, unsigned life)
     auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     for (bool sent = false; !sent;) {
         ssize_t r = fi_tsend(s.ep, &life, sizeof(life), nullptr, s.peer, small_tag, &life);
-        if (r == 0)
+        if (r == 0) {
             sent = drain(s.txcq, {&life}) == 0;
-        else
+        } else {
             fi_cq_read(s.rxcq, nullptr, 0);
+        }
         REQUIRE(r == 0 || r == -FI_EAGAIN || r == -FI_ECONNREFUSED || r == -FI_ECONNRESET);
         REQUIRE(std::chrono::steady_clock::now() < end);
     }
@@ -173,8 +174,9 @@ TEST_P(prov_restart_test, reaches_every_life_and_ends_what_was_under_way)
         for (unsigned life = 0; life < lives(); ++life) {
             birth b;
             p.hear(&b, sizeof(b));
-            if (life == 0)
+            if (life == 0) {
                 REQUIRE_EQ(fi_av_insert(s.av, b.name, 1, &s.peer, 0, nullptr), 1);
+            }
             reach(s, life);
             reach(s, life);
             s.retry([&] {
@@ -197,8 +199,9 @@ TEST_P(prov_restart_test, reaches_every_life_and_ends_what_was_under_way)
                 char *to = (i & 1 ? in : written).data() + i;
                 ssize_t r = i & 1 ? fi_read(s.ep, to, 4096, nullptr, s.peer, b.address, b.key, to)
                                   : fi_write(s.ep, to, 4096, nullptr, s.peer, b.address, b.key, to);
-                if (r == 0)
+                if (r == 0) {
                     pending.push_back(to);
+                }
             }
             p.hear();
             REQUIRE(drain(s.txcq, pending) >= 4);

@@ -42,12 +42,13 @@ class prov_rma_test : public testing::TestWithParam<over> {
     {
         const char *transports = GetParam().transports;
         auto meet = [](fabric_side &s, partner &p, bool server) {
-            if (s.opt.type == FI_EP_RDM)
+            if (s.opt.type == FI_EP_RDM) {
                 s.open_rdm(p);
-            else if (server)
+            } else if (server) {
                 s.serve(p);
-            else
+            } else {
                 s.dial(p);
+            }
         };
         auto target = [&](partner &p) {
             setenv("FI_UCXLIKE_TLS", transports, 1);
@@ -95,8 +96,9 @@ TEST_P(prov_rma_test, moves_any_size)
 {
     static constexpr size_t sizes[] = {0, 1, 8, 1024, 8193, 65536, 1000003, 4u << 20};
     size_t total = 0;
-    for (size_t n : sizes)
+    for (size_t n : sizes) {
         total += n + 1;
+    }
     auto act = [&](fabric_side &s, partner &, const remote &r) {
         uint64_t at = r.address;
         auto before = pattern(total, 9);
@@ -192,8 +194,9 @@ TEST_P(prov_rma_test, serves_every_call)
         REQUIRE_EQ(fi_cq_read(s.txcq, nullptr, 0), -FI_EAGAIN);
     };
     auto look = [&](fabric_side &s, std::vector<char> &memory) {
-        for (unsigned slot = 0; slot < slots; ++slot)
+        for (unsigned slot = 0; slot < slots; ++slot) {
             REQUIRE(memcmp(memory.data() + slot * n, pattern(n, 20 + slot).data(), n) == 0);
+        }
         for (uint64_t data : {0x2222, 0x4444, 0x5555}) {
             fi_cq_tagged_entry e = s.complete(s.rxcq);
             REQUIRE_EQ(e.data, data);
@@ -213,10 +216,11 @@ void attempt(fabric_side &s, bool write, std::vector<char> &buf, uint64_t addr, 
         return write ? fi_write(s.ep, buf.data(), length, nullptr, s.peer, addr, key, &buf)
                      : fi_read(s.ep, buf.data(), length, nullptr, s.peer, addr, key, &buf);
     });
-    if (error)
+    if (error) {
         expect_error(s, &buf, error);
-    else
+    } else {
         expect_done(s, &buf, write ? FI_WRITE : FI_READ);
+    }
 }
 
 TEST_P(prov_rma_test, refuses_wrong_keys_and_what_lies_outside)
@@ -500,9 +504,10 @@ TEST_P(prov_rma_test, wrong_arguments_are_invalid)
         m.rma_iov_count = 1;
         iov[0] = {large.data(), large.size()};
         REQUIRE_EQ(fi_writemsg(s.ep, &m, FI_INJECT), -FI_EINVAL);
-        if (s.opt.type == FI_EP_RDM)
+        if (s.opt.type == FI_EP_RDM) {
             REQUIRE_EQ(fi_read(s.ep, large.data(), 1, nullptr, 99, r.address, r.key, nullptr),
                        -FI_EINVAL);
+        }
         REQUIRE_EQ(fi_cq_read(s.txcq, nullptr, 0), -FI_EAGAIN);
     };
     run(opt(), 8, act,

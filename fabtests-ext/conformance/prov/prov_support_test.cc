@@ -206,8 +206,9 @@ void memory(fabric_side &s)
     CALL(fi_mr_bind, fi_mr_bind(mr[0], &s.ep->fid, 0));
     CALL(fi_mr_refresh, fi_mr_refresh(mr[0], &iov, 1, 0));
     CALL(fi_mr_enable, fi_mr_enable(mr[0]));
-    for (fid_mr *m : mr)
+    for (fid_mr *m : mr) {
         REQUIRE_EQ(fi_close(&m->fid), 0);
+    }
 }
 
 void queues(fabric_side &s)
@@ -330,16 +331,18 @@ TEST(prov_support_test, the_table_says_what_the_provider_does)
         int wrong = 0;
         for (auto &[name, works] : table) {
             auto it = found.find(name);
-            if (it != found.end() && it->second == works)
+            if (it != found.end() && it->second == works) {
                 continue;
+            }
             fprintf(stderr, "%s is listed as %s: %s\n", name.c_str(),
                     works ? "working" : "unsupported",
                     it == found.end() ? "nothing here asks" : "it is the reverse");
             ++wrong;
         }
         for (auto &[name, works] : found) {
-            if (table.count(name))
+            if (table.count(name)) {
                 continue;
+            }
             fprintf(stderr, "%s is not listed\n", name.c_str());
             ++wrong;
         }

@@ -36,8 +36,9 @@ class ucp_am : public pair {
         m.header.assign(h, h + header_length);
         m.attr = param->recv_attr;
         m.desc = data;
-        if (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP)
+        if (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) {
             m.reply_ep = param->reply_ep;
+        }
         if (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) {
             m.data.resize(length);
             if (self->receive_inside) {
@@ -51,8 +52,9 @@ class ucp_am : public pair {
         } else {
             m.data.assign(d, d + length);
         }
-        if (self->hook)
+        if (self->hook) {
             self->hook(m);
+        }
         self->got.push_back(m);
         return self->answer;
     }
@@ -95,8 +97,8 @@ const size_t sizes[] = {0, 1, 8, 100, 3000, 8100, 8192, 20000, 65536, 100000, 10
 TEST_P(ucp_am, b055_b059_headers_and_data_of_all_sizes_arrive)
 {
     set();
-    for (size_t h : {size_t(0), size_t(8), size_t(100), size_t(1000)})
-        for (size_t n : sizes)
+    for (size_t h : {size_t(0), size_t(8), size_t(100), size_t(1000)}) {
+        for (size_t n : sizes) {
             for (uint32_t flags :
                  {0u, uint32_t(UCP_AM_SEND_FLAG_EAGER), uint32_t(UCP_AM_SEND_FLAG_REPLY),
                   uint32_t(UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_REPLY)}) {
@@ -117,6 +119,8 @@ TEST_P(ucp_am, b055_b059_headers_and_data_of_all_sizes_arrive)
                 EXPECT_EQ(bool(flags & UCP_AM_SEND_FLAG_REPLY), m.reply_ep != nullptr) << "b060";
                 ASSERT_EQ(UCS_OK, finish(s));
             }
+        }
+    }
 }
 
 TEST_P(ucp_am, b049_reply_ep_sends_from_inside_the_callback)
@@ -141,8 +145,9 @@ TEST_P(ucp_am, b049_reply_ep_sends_from_inside_the_callback)
     };
     ASSERT_EQ(UCS_OK, finish(send({}, pattern(8), UCP_AM_SEND_FLAG_REPLY)));
     EXPECT_TRUE(until([&] { return back == 1; }));
-    for (void *s : sent)
+    for (void *s : sent) {
         EXPECT_EQ(UCS_OK, finish(s));
+    }
 }
 
 TEST_P(ucp_am, b050_b051_handlers_may_be_sparse_replaced_and_removed)
@@ -197,10 +202,12 @@ TEST_P(ucp_am, b056_b057_persistent_data_survives_until_released)
     set(1, UCP_AM_FLAG_PERSISTENT_DATA);
     answer = UCS_INPROGRESS;
     std::vector<size_t> lens = {1, 8, 500, 2000, 5000, 8000, 30000, 60000};
-    for (int round = 0; round < 20; ++round)
-        for (size_t n : lens)
+    for (int round = 0; round < 20; ++round) {
+        for (size_t n : lens) {
             ASSERT_EQ(UCS_OK, finish(send({}, pattern(n, static_cast<unsigned>(round)),
                                           UCP_AM_SEND_FLAG_EAGER)));
+        }
+    }
     ASSERT_TRUE(arrived(20 * lens.size()));
     for (size_t i = 0; i < got.size(); ++i) {
         EXPECT_TRUE(got[i].attr & UCP_AM_RECV_ATTR_FLAG_DATA);
@@ -208,8 +215,9 @@ TEST_P(ucp_am, b056_b057_persistent_data_survives_until_released)
         auto want = pattern(lens[i % lens.size()], static_cast<unsigned>(i / lens.size()));
         EXPECT_EQ(0, memcmp(p, want.data(), want.size())) << i;
     }
-    for (size_t i = got.size(); i-- > 0;)
+    for (size_t i = got.size(); i-- > 0;) {
         ucp_am_data_release(b().worker, got[i].desc);
+    }
 }
 
 TEST_P(ucp_am, b061_rndv_flag_forces_rendezvous_at_any_length)
@@ -351,8 +359,8 @@ TEST_P(ucp_am, b071_datatypes_of_sender_and_receiver)
 {
     set();
     answer = UCS_INPROGRESS;
-    for (size_t n : {size_t(0), size_t(999), size_t(100001), size_t(1000000)})
-        for (int sd = 0; sd < 3; ++sd)
+    for (size_t n : {size_t(0), size_t(999), size_t(100001), size_t(1000000)}) {
+        for (int sd = 0; sd < 3; ++sd) {
             for (int rd = 0; rd < 3; ++rd) {
                 auto out = pattern(n), in = std::vector<char>(n);
                 ucp_dt_iov_t siov[] = {{out.data(), n / 3}, {out.data() + n / 3, n - n / 3}};
@@ -379,6 +387,8 @@ TEST_P(ucp_am, b071_datatypes_of_sender_and_receiver)
                 EXPECT_EQ(rg.starts, rg.finishes);
                 got.clear();
             }
+        }
+    }
 }
 
 #if UCP_API_VERSION >= UCP_VERSION(1, 14)
@@ -398,10 +408,12 @@ TEST_P(ucp_am, b073_copied_header_may_be_reused_at_once)
     }
     header = ~uint64_t(0);
     ASSERT_TRUE(arrived(500));
-    for (uint64_t i = 0; i < 500; ++i)
+    for (uint64_t i = 0; i < 500; ++i) {
         EXPECT_EQ(0, memcmp(got[i].header.data(), &i, 8)) << "b079: in order";
-    for (void *r : reqs)
+    }
+    for (void *r : reqs) {
         EXPECT_EQ(UCS_OK, finish(r));
+    }
 }
 #endif
 
@@ -429,7 +441,7 @@ TEST_P(ucp_am, b047_b048_old_calls_get_whole_messages)
     old_state st;
     ASSERT_EQ(UCS_OK,
               ucp_worker_set_am_handler(b().worker, 5, old_state::cb, &st, UCP_AM_FLAG_WHOLE_MSG));
-    for (bool keep : {false, true})
+    for (bool keep : {false, true}) {
         for (size_t n : {size_t(0), size_t(1), size_t(32768), size_t(200000), size_t(3000000)}) {
             st.keep = keep;
             st.got.clear();
@@ -441,8 +453,10 @@ TEST_P(ucp_am, b047_b048_old_calls_get_whole_messages)
             EXPECT_TRUE(st.got.front() == data) << n;
             EXPECT_EQ(UCS_OK, finish(s));
         }
-    for (void *data : st.kept)
+    }
+    for (void *data : st.kept) {
         ucp_am_data_release(b().worker, data);
+    }
 }
 
 TEST_P(ucp_am, b080_every_handler_gets_whole_messages)

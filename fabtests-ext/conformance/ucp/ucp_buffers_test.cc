@@ -74,18 +74,22 @@ TEST_P(ucp_buffers, b020_odd_addresses)
 {
     const std::vector<char> source = pattern(140000);
     std::vector<char> target(140000);
-    for (size_t offset : {1, 3, 8, 63, 4095})
-        for (size_t n : {size_t(7), size_t(1000), size_t(9000), size_t(130000)})
+    for (size_t offset : {1, 3, 8, 63, 4095}) {
+        for (size_t n : {size_t(7), size_t(1000), size_t(9000), size_t(130000)}) {
             transfer(source.data() + offset, target.data() + 4096 - offset, n, n % 2);
+        }
+    }
 }
 
 TEST_P(ucp_buffers, b023_lengths_around_the_borders)
 {
     const std::vector<char> source = pattern(70000);
     std::vector<char> target(70000);
-    for (size_t border : {8, 64, 1024, 4096, 8192, 16384, 40960, 65536})
-        for (size_t n = border - 2; n <= border + 2; ++n)
+    for (size_t border : {8, 64, 1024, 4096, 8192, 16384, 40960, 65536}) {
+        for (size_t n = border - 2; n <= border + 2; ++n) {
             transfer(source.data(), target.data(), n, n % 2);
+        }
+    }
 }
 
 TEST_P(ucp_buffers, b027_registered_on_both_sides)
@@ -113,8 +117,9 @@ TEST_P(ucp_buffers, b028_read_only_memory_is_sent)
     fill(memory, n, 5);
     ASSERT_EQ(0, mprotect(memory, n, PROT_READ));
     std::vector<char> target(n);
-    for (size_t length : {size_t(8), size_t(9000), n})
+    for (size_t length : {size_t(8), size_t(9000), n}) {
         transfer(static_cast<char *>(memory), target.data(), length, true);
+    }
     munmap(memory, n);
 }
 
@@ -128,12 +133,15 @@ TEST_P(ucp_buffers, b029_small_and_large_of_one_tag_match_in_order)
         requests.push_back(send(source.back().data(), n));
     }
     progress_for(0.01);
-    for (size_t n : lengths)
+    for (size_t n : lengths) {
         target.emplace_back(n, '\0');
-    for (auto &t : target)
+    }
+    for (auto &t : target) {
         requests.push_back(recv(t.data(), t.size()));
-    for (ucs_status_ptr_t r : requests)
+    }
+    for (ucs_status_ptr_t r : requests) {
         EXPECT_EQ(UCS_OK, finish(r));
+    }
     EXPECT_EQ(source, target);
 }
 

@@ -197,8 +197,9 @@ TEST_P(ucp_compat, request_alloc_gives_nothing)
 
 TEST_P(ucp_compat, blocking_calls_on_own_memory)
 {
-    if (!is_self())
+    if (!is_self()) {
         GTEST_SKIP() << "nobody progresses the peer while a call blocks";
+    }
     alignas(8) uint64_t target = 5;
     ucp_mem_map_params_t params = {};
     params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;

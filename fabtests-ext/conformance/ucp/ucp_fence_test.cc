@@ -146,8 +146,9 @@ TEST_P(ucp_remote, b110_put_fence_put_where_that_is_mapped_before_the_connection
     fence();
     ucs_status_ptr_t y = put("F", 1, flag);
     ASSERT_TRUE(until([&] {
-        if (*static_cast<volatile char *>(flag.data) == 0)
+        if (*static_cast<volatile char *>(flag.data) == 0) {
             return false;
+        }
         EXPECT_TRUE(source == target);
         return true;
     }));

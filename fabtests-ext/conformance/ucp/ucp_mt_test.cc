@@ -19,13 +19,15 @@ class ucp_mt : public pair {
     // A request's end, seen by a thread that progresses both workers.
     ucs_status_t settle(void *ptr)
     {
-        if (!UCS_PTR_IS_PTR(ptr))
+        if (!UCS_PTR_IS_PTR(ptr)) {
             return UCS_PTR_STATUS(ptr);
+        }
         auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(2 * patience);
         ucs_status_t status;
         while ((status = ucp_request_check_status(ptr)) == UCS_INPROGRESS) {
-            if (std::chrono::steady_clock::now() > end)
+            if (std::chrono::steady_clock::now() > end) {
                 return UCS_ERR_TIMED_OUT;
+            }
             progress();
         }
         ucp_request_free(ptr);
@@ -36,10 +38,12 @@ class ucp_mt : public pair {
     void run(F f)
     {
         std::vector<std::thread> all;
-        for (int t = 0; t < threads; ++t)
+        for (int t = 0; t < threads; ++t) {
             all.emplace_back(f, t);
-        for (std::thread &t : all)
+        }
+        for (std::thread &t : all) {
             t.join();
+        }
     }
 };
 
@@ -56,8 +60,9 @@ TEST_P(ucp_mt, b026_threads_send_and_receive_on_the_same_workers)
                 void *r = ucp_tag_recv_nbx(b().worker, in.data(), n, static_cast<ucp_tag_t>(t),
                                            ~ucp_tag_t(0), &p);
                 void *s = ucp_tag_send_nbx(ab, out.data(), n, static_cast<ucp_tag_t>(t), &p);
-                if (settle(r) == UCS_OK && settle(s) == UCS_OK && in == out)
+                if (settle(r) == UCS_OK && settle(s) == UCS_OK && in == out) {
                     ++good;
+                }
             }
         });
         EXPECT_EQ(threads * rounds, good.load()) << n;

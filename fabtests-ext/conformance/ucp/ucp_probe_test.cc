@@ -37,7 +37,7 @@ TEST_P(ucp_probe, b032_nothing_there_leaves_info_alone)
 
 TEST_P(ucp_probe, b033_b034_probe_keeps_or_removes)
 {
-    for (size_t n : sizes)
+    for (size_t n : sizes) {
         for (bool remove : {false, true}) {
             auto out = pattern(n), in = std::vector<char>(n);
             void *s = send_nb(ab, out.data(), n, 0x123456);
@@ -56,6 +56,7 @@ TEST_P(ucp_probe, b033_b034_probe_keeps_or_removes)
             EXPECT_EQ(UCS_OK, finish(s));
             EXPECT_TRUE(in == out) << n;
         }
+    }
 }
 
 TEST_P(ucp_probe, b034_short_buffer_truncates)
@@ -144,8 +145,9 @@ TEST_P(ucp_probe, b039_cancel_of_a_matched_receive_does_nothing)
     size_t n = 4000000;
     auto out = pattern(n), in = std::vector<char>(n);
     void *r = recv_nb(b(), in.data(), n, 1), *s = send_nb(ab, out.data(), n, 1);
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; ++i) {
         progress();
+    }
     ucs_status_t want = UCS_OK;
     ucp_tag_recv_info_t info = {};
     if (ucp_tag_probe_nb(b().worker, 1, full, 0, &info) == nullptr && pending(r) && pending(s)) {

@@ -262,8 +262,9 @@ ATOMIC_TEST(b114_b115_atomic_operations_on_8_bytes, uint64_t)
 
 TEST_P(ucp_rma, b118_atomics_of_both_sides_are_mutually_atomic)
 {
-    if (is_self())
+    if (is_self()) {
         GTEST_SKIP() << "one initiator only";
+    }
     alignas(8) uint64_t target = 0;
     region from_a(b(), ab, &target, sizeof(target));
     // b's own endpoint to itself, and a key for it.
@@ -323,10 +324,12 @@ TEST_P(ucp_rma, b133_several_flushes_at_a_time)
     ASSERT_FALSE(UCS_STATUS_IS_ERR(ucp_put_nbi(ab, source.data(), source.size(), r.at(), r.rkey)));
     ucp_request_param_t p = {};
     std::vector<ucs_status_ptr_t> flushes;
-    for (int i = 0; i < 10; ++i)
+    for (int i = 0; i < 10; ++i) {
         flushes.push_back(i % 2 ? ucp_ep_flush_nbx(ab, &p) : ucp_worker_flush_nbx(a().worker, &p));
-    for (ucs_status_ptr_t f : flushes)
+    }
+    for (ucs_status_ptr_t f : flushes) {
         EXPECT_EQ(UCS_OK, finish(f));
+    }
     EXPECT_EQ(source, target);
 }
 
@@ -401,10 +404,11 @@ TEST_P(ucp_rma, b127_rkey_ptr_is_the_memory_or_says_no)
     ASSERT_EQ(UCS_OK, flush_ep()); // the endpoint is wired up
     void *local = nullptr;
     ucs_status_t status = ucp_rkey_ptr(r.rkey, r.at(100), &local);
-    if (status == UCS_OK)
+    if (status == UCS_OK) {
         EXPECT_STREQ("right here", static_cast<char *>(local));
-    else
+    } else {
         EXPECT_EQ(UCS_ERR_UNREACHABLE, status);
+    }
 }
 
 #if UCP_API_VERSION >= UCP_VERSION(1, 16)

@@ -26,8 +26,9 @@ class ucp_stream : public pair {
         p.datatype = ucp_dt_make_contig(element);
         p.flags = flags;
         p.cb.recv_stream = [](void *, ucs_status_t status, size_t n, void *arg) {
-            if (status == UCS_OK)
+            if (status == UCS_OK) {
                 *static_cast<size_t *>(arg) = n;
+            }
         };
         p.user_data = length;
         return ucp_stream_recv_nbx(ba, data, count, length, &p);
@@ -89,11 +90,13 @@ TEST_P(ucp_stream, b088_receives_before_sends_complete_in_order)
     std::vector<char> data = pattern(count * n), got(count * n);
     std::vector<size_t> lengths(count);
     std::vector<ucs_status_ptr_t> requests;
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; ++i) {
         requests.push_back(
             recv(got.data() + i * n, n, 1, &lengths[i], UCP_STREAM_RECV_FLAG_WAITALL));
-    for (size_t i = 0; i < count; ++i)
+    }
+    for (size_t i = 0; i < count; ++i) {
         ASSERT_EQ(UCS_OK, finish(send(data.data() + i * n, n)));
+    }
     for (size_t i = 0; i < count; ++i) {
         EXPECT_EQ(UCS_OK, finish(requests[i]));
         EXPECT_EQ(n, lengths[i]);
@@ -216,8 +219,9 @@ TEST_P(ucp_stream, b098_cancel_leaves_a_receive_alone)
 
 TEST_P(ucp_stream, b084_close_ends_receives)
 {
-    if (is_self())
+    if (is_self()) {
         GTEST_SKIP() << "needs a second endpoint";
+    }
     char got[4];
     size_t n = 0;
     ucs_status_ptr_t r = recv(got, 4, 1, &n);
@@ -230,8 +234,9 @@ TEST_P(ucp_stream, b084_close_ends_receives)
 
 TEST_P(ucp_stream, b093_data_of_a_closed_endpoint_is_dropped)
 {
-    if (is_self())
+    if (is_self()) {
         GTEST_SKIP() << "needs a second endpoint";
+    }
     std::vector<char> data = pattern(50000);
     ucs_status_ptr_t s = send(data.data(), data.size());
     arrive();

@@ -136,8 +136,9 @@ TEST_P(ucp_tag, b007_wildcard_from_mixed_sizes_does_not_mix)
         in.resize(info.length);
         EXPECT_TRUE(in == outs[k]);
     }
-    for (void *r : reqs)
+    for (void *r : reqs) {
         EXPECT_EQ(UCS_OK, finish(r));
+    }
 }
 
 TEST_P(ucp_tag, b008_receive_posted_while_fragments_arrive)
@@ -146,8 +147,9 @@ TEST_P(ucp_tag, b008_receive_posted_while_fragments_arrive)
     for (int steps = 0; steps < 12; ++steps) {
         auto out = pattern(n, 3), in = std::vector<char>(n);
         void *s = send(out.data(), n, 4);
-        for (int i = 0; i < steps; ++i)
+        for (int i = 0; i < steps; ++i) {
             progress();
+        }
         void *r = recv(in.data(), n, 4);
         ASSERT_EQ(UCS_OK, finish(r));
         ASSERT_EQ(UCS_OK, finish(s));
@@ -183,13 +185,15 @@ TEST_P(ucp_tag, b010_request_released_inside_its_callback)
 TEST_P(ucp_tag, b011_b016_short_receive_is_truncated_and_the_next_unaffected)
 {
     for (size_t n : sizes) {
-        if (n == 0)
+        if (n == 0) {
             continue;
+        }
         for (bool expected : {true, false}) {
             auto out = pattern(n), in = std::vector<char>(n, 0x55), same = in;
             void *r = nullptr, *s;
-            if (expected)
+            if (expected) {
                 r = recv(in.data(), n / 2, 5);
+            }
             s = send(out.data(), n, 5);
             if (!expected) {
                 arrive();
@@ -213,16 +217,18 @@ TEST_P(ucp_tag, b012_thousand_unexpected_messages_in_order)
     std::vector<void *> reqs;
     std::vector<uint64_t> outs(1000);
     std::iota(outs.begin(), outs.end(), 0);
-    for (uint64_t i = 0; i < 1000; ++i)
+    for (uint64_t i = 0; i < 1000; ++i) {
         reqs.push_back(send(&outs[i], 8, 9));
+    }
     progress_for(0.1);
     for (uint64_t i = 0; i < 1000; ++i) {
         uint64_t in = ~uint64_t(0);
         ASSERT_EQ(UCS_OK, finish(recv(&in, 8, 9)));
         ASSERT_EQ(i, in);
     }
-    for (void *r : reqs)
+    for (void *r : reqs) {
         ASSERT_EQ(UCS_OK, finish(r));
+    }
 }
 
 TEST_P(ucp_tag, b013_b015_sync_completes_after_the_match)
@@ -268,8 +274,9 @@ TEST_P(ucp_tag, b017_longer_receive_leaves_the_tail)
 
 TEST_P(ucp_tag, b019_both_sides_send_large_at_once)
 {
-    if (is_self())
+    if (is_self()) {
         GTEST_SKIP() << "one worker";
+    }
     const size_t lens[] = {1000, 100000, 2000000};
     for (size_t n : lens) {
         auto x = pattern(n, 1), y = pattern(n, 2), in_a = std::vector<char>(n),
@@ -279,8 +286,9 @@ TEST_P(ucp_tag, b019_both_sides_send_large_at_once)
                         ucp_tag_recv_nbx(b().worker, in_b.data(), n, 1, full, &p),
                         ucp_tag_send_nbx(ab, x.data(), n, 1, &p),
                         ucp_tag_send_nbx(ba, y.data(), n, 1, &p)};
-        for (void *r : reqs)
+        for (void *r : reqs) {
             ASSERT_EQ(UCS_OK, finish(r));
+        }
         EXPECT_TRUE(in_a == y);
         EXPECT_TRUE(in_b == x);
     }
@@ -290,13 +298,14 @@ enum class shape { contig, iov, generic };
 
 TEST_P(ucp_tag, b005_b021_b024_datatype_matrix)
 {
-    for (size_t n : sizes)
-        for (shape sd : {shape::contig, shape::iov, shape::generic})
-            for (shape rd : {shape::contig, shape::iov, shape::generic})
-                for (bool expected : {true, false})
+    for (size_t n : sizes) {
+        for (shape sd : {shape::contig, shape::iov, shape::generic}) {
+            for (shape rd : {shape::contig, shape::iov, shape::generic}) {
+                for (bool expected : {true, false}) {
                     for (bool sy : {true, false}) {
-                        if (n > 2000000 && sd != shape::iov)
+                        if (n > 2000000 && sd != shape::iov) {
                             continue;
+                        }
                         auto out = pattern(n), in = std::vector<char>(n);
                         size_t third = n / 3;
                         ucp_dt_iov_t siov[] = {{nullptr, 0},
@@ -312,22 +321,26 @@ TEST_P(ucp_tag, b005_b021_b024_datatype_matrix)
                         void *rb = in.data();
                         size_t sc = n, rc = n;
                         sp.datatype = rp.datatype = ucp_dt_make_contig(1);
-                        if (sd == shape::iov)
+                        if (sd == shape::iov) {
                             sp.datatype = ucp_dt_make_iov(), sb = siov, sc = 4;
-                        else if (sd == shape::generic)
+                        } else if (sd == shape::generic) {
                             sp.datatype = sg.dt;
-                        if (rd == shape::iov)
+                        }
+                        if (rd == shape::iov) {
                             rp.datatype = ucp_dt_make_iov(), rb = riov, rc = 3;
-                        else if (rd == shape::generic)
+                        } else if (rd == shape::generic) {
                             rp.datatype = rg.dt;
+                        }
                         void *r = nullptr;
-                        if (expected)
+                        if (expected) {
                             r = ucp_tag_recv_nbx(b().worker, rb, rc, 1, full, &rp);
+                        }
                         void *s = sy ? ucp_tag_send_sync_nbx(ab, sb, sc, 1, &sp)
                                      : ucp_tag_send_nbx(ab, sb, sc, 1, &sp);
                         if (!expected) {
-                            for (int i = 0; i < 100; ++i)
+                            for (int i = 0; i < 100; ++i) {
                                 progress();
+                            }
                             r = ucp_tag_recv_nbx(b().worker, rb, rc, 1, full, &rp);
                         }
                         ASSERT_EQ(UCS_OK, finish(r)) << n << int(sd) << int(rd) << expected << sy;
@@ -336,12 +349,16 @@ TEST_P(ucp_tag, b005_b021_b024_datatype_matrix)
                         ASSERT_EQ(sg.starts, sg.finishes);
                         ASSERT_EQ(rg.starts, rg.finishes);
                     }
+                }
+            }
+        }
+    }
 }
 
 TEST_P(ucp_tag, b022_generic_unpack_error_is_the_status)
 {
-    for (size_t n : {size_t(100), size_t(100000), size_t(1000000)})
-        for (bool expected : {true, false})
+    for (size_t n : {size_t(100), size_t(100000), size_t(1000000)}) {
+        for (bool expected : {true, false}) {
             for (bool sy : {true, false}) {
                 generic_type g;
                 g.unpack_status = UCS_ERR_NO_MEMORY;
@@ -350,8 +367,9 @@ TEST_P(ucp_tag, b022_generic_unpack_error_is_the_status)
                 rp.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
                 rp.datatype = g.dt;
                 void *r = nullptr;
-                if (expected)
+                if (expected) {
                     r = ucp_tag_recv_nbx(b().worker, in.data(), n, 1, full, &rp);
+                }
                 void *s = sy ? sync(out.data(), n, 1) : send(out.data(), n, 1);
                 if (!expected) {
                     arrive();
@@ -361,6 +379,8 @@ TEST_P(ucp_tag, b022_generic_unpack_error_is_the_status)
                 EXPECT_EQ(UCS_OK, finish(s)) << n;
                 EXPECT_EQ(1, g.finishes);
             }
+        }
+    }
 }
 
 TEST_P(ucp_tag, b025_external_request_holds_the_result)

@@ -28,8 +28,9 @@ constexpr uint32_t PRIVATE_FLAGS = ~uint32_t(0) << 15; // not the user's to set
 UCS_ALWAYS_INLINE const am_handler *find_handler(ucp_worker *worker, uint16_t id) noexcept
 {
     const auto &table = worker->proto->am_handlers;
-    if (UCS_LIKELY(id < table.size() && (table[id].cb != nullptr || table[id].old_cb != nullptr)))
+    if (UCS_LIKELY(id < table.size() && (table[id].cb != nullptr || table[id].old_cb != nullptr))) {
         return &table[id];
+    }
     ucs_warn("worker %p: dropped an active message, no handler for id %u", (void *)worker, id);
     return nullptr;
 }
@@ -50,8 +51,9 @@ UCS_ALWAYS_INLINE ucs_status_t call_handler(const am_handler *h, const void *hea
     if (UCS_LIKELY(h->cb != nullptr)) {
         ucp_am_recv_param_t param;
         param.recv_attr = may_keep ? UCP_AM_RECV_ATTR_FLAG_DATA : 0;
-        if (reply_ep != nullptr)
+        if (reply_ep != nullptr) {
             param.recv_attr |= UCP_AM_RECV_ATTR_FIELD_REPLY_EP;
+        }
         param.reply_ep = reply_ep;
         return h->cb(h->arg, header_len ? header : nullptr, header_len, data, length, &param);
     }
@@ -84,10 +86,12 @@ UCS_NOINLINE ucs_status_t deliver_kept(ucp_worker *worker, const am_handler *h,
     desc->what = recv_desc::content::am;
     ucs_status_t status =
         call_handler(h, header, hdr.header_len, desc->data, length, reply_ep, true);
-    if (settle(desc, status))
+    if (settle(desc, status)) {
         return keep ? UCS_INPROGRESS : UCS_OK;
-    if (!keep)
+    }
+    if (!keep) {
         desc_free(desc);
+    }
     return UCS_OK;
 }
 
@@ -97,8 +101,9 @@ UCS_ALWAYS_INLINE ucs_status_t deliver(ucp_worker *worker, const wire::am_hdr &h
                                        ucp_ep *reply_ep, unsigned uct_flags) noexcept
 {
     const am_handler *h = find_handler(worker, hdr.am_id);
-    if (UCS_UNLIKELY(h == nullptr))
+    if (UCS_UNLIKELY(h == nullptr)) {
         return UCS_OK;
+    }
     bool persistent = h->flags & UCP_AM_FLAG_PERSISTENT_DATA;
     bool worth_keeping = length >= 2048 && uct_flags & UCT_CB_PARAM_FLAG_DESC;
     if (UCS_LIKELY(!persistent && !worth_keeping)) {
@@ -123,8 +128,9 @@ void old_rndv_done(void *, ucs_status_t status, void *user_data)
         return;
     }
     ucp_ep *reply_ep = desc->ep_id ? find_reply_ep(worker, desc->ep_id) : nullptr;
-    if (!settle(desc, call_handler(h, nullptr, 0, desc->data, desc->length, reply_ep, true)))
+    if (!settle(desc, call_handler(h, nullptr, 0, desc->data, desc->length, reply_ep, true))) {
         desc_free(desc);
+    }
 }
 
 void old_rndv(ucp_worker *worker, const wire::rts_hdr *rts) noexcept
@@ -132,8 +138,9 @@ void old_rndv(ucp_worker *worker, const wire::rts_hdr *rts) noexcept
     recv_desc *desc = desc_alloc(worker, rts->size);
     ucp_request *req = desc != nullptr ? request_get_internal(worker) : nullptr;
     if (req == nullptr) {
-        if (desc != nullptr)
+        if (desc != nullptr) {
             desc_free(desc);
+        }
         return rndv_refuse(worker, rts, UCS_ERR_NO_MEMORY);
     }
     desc->what = recv_desc::content::am;
@@ -184,11 +191,13 @@ ucs_status_t am_rts(ucp_worker *worker, const wire::rts_hdr *rts, size_t) noexce
     am_handler handler = *h;
     ucs_status_t status = handler.cb(handler.arg, rts->header_len ? header : nullptr,
                                      rts->header_len, desc->data, rts->size, &param);
-    if (settle(desc, status))
+    if (settle(desc, status)) {
         return UCS_OK;
-    if (desc->state == recv_desc::use::callback) // neither received nor kept
+    }
+    if (desc->state == recv_desc::use::callback) { // neither received nor kept
         rndv_refuse(worker, static_cast<wire::rts_hdr *>(desc->data),
                     status > UCS_OK ? UCS_OK : status);
+    }
     desc_free(desc);
     return UCS_OK;
 }
@@ -197,11 +206,13 @@ ucs_status_t am_single_handler(void *arg, void *data, size_t length, unsigned fl
 {
     auto *worker = static_cast<ucp_worker *>(arg);
     wire::am_hdr hdr;
-    if (UCS_UNLIKELY(length < sizeof(hdr)))
+    if (UCS_UNLIKELY(length < sizeof(hdr))) {
         return drop_damaged(worker, "am", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
-    if (UCS_UNLIKELY(hdr.header_len > length - sizeof(hdr)))
+    if (UCS_UNLIKELY(hdr.header_len > length - sizeof(hdr))) {
         return drop_damaged(worker, "am", length);
+    }
     size_t n = length - sizeof(hdr) - hdr.header_len;
     const char *header = static_cast<const char *>(data) + sizeof(hdr) + n;
     return deliver(worker, hdr, data, sizeof(hdr), n, header, nullptr, flags);
@@ -214,11 +225,13 @@ ucs_status_t am_reply_handler(void *arg, void *data, size_t length, unsigned fla
         wire::am_hdr am;
         uint64_t ep;
     } hdr;
-    if (UCS_UNLIKELY(length < sizeof(hdr)))
+    if (UCS_UNLIKELY(length < sizeof(hdr))) {
         return drop_damaged(worker, "am reply", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
-    if (UCS_UNLIKELY(hdr.am.header_len > length - sizeof(hdr)))
+    if (UCS_UNLIKELY(hdr.am.header_len > length - sizeof(hdr))) {
         return drop_damaged(worker, "am reply", length);
+    }
     ucp_ep *ep = find_reply_ep(worker, hdr.ep);
     if (UCS_UNLIKELY(ep == nullptr)) {
         drop_stale(worker, "am reply");
@@ -234,16 +247,19 @@ ucs_status_t am_first_handler(void *arg, void *data, size_t length, unsigned)
     auto *worker = static_cast<ucp_worker *>(arg);
     worker_proto *proto = worker->proto.get();
     wire::am_first_hdr hdr;
-    if (length < sizeof(hdr))
+    if (length < sizeof(hdr)) {
         return drop_damaged(worker, "am first", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
     size_t header_len = hdr.am.header_len;
-    if (header_len > length - sizeof(hdr))
+    if (header_len > length - sizeof(hdr)) {
         return drop_damaged(worker, "am first", length);
+    }
     size_t n = length - sizeof(hdr) - header_len;
     partial_key key = {hdr.uuid, hdr.msg_id};
-    if (n > hdr.total || proto->partials.contains(key))
+    if (n > hdr.total || proto->partials.contains(key)) {
         return drop_damaged(worker, "am first", length);
+    }
     const char *header = static_cast<const char *>(data) + sizeof(hdr);
     partial part = {};
     part.key = key;
@@ -258,13 +274,15 @@ ucs_status_t am_first_handler(void *arg, void *data, size_t length, unsigned)
         ucs_error("worker %p: no memory to keep an active message of %zu bytes: it is lost",
                   (void *)worker, (size_t)hdr.total);
         free(part.header);
-        if (part.desc != nullptr)
+        if (part.desc != nullptr) {
             desc_free(part.desc);
+        }
         return UCS_OK;
     }
     part.desc->what = recv_desc::content::am;
-    if (header_len != 0)
+    if (header_len != 0) {
         memcpy(part.header, header, header_len);
+    }
     memcpy(part.desc->data, header + header_len, n);
     part.received = n;
     proto->partials.emplace(key, part);
@@ -284,12 +302,14 @@ ucs_status_t am_whole(ucp_worker *worker, const partial_key &key) noexcept
         h = nullptr;
     }
     bool kept = false;
-    if (h != nullptr)
+    if (h != nullptr) {
         kept = settle(part.desc, call_handler(h, part.header, part.header_len, part.desc->data,
                                               part.total, ep, true));
+    }
     free(part.header);
-    if (!kept)
+    if (!kept) {
         desc_free(part.desc);
+    }
     return UCS_OK;
 }
 
@@ -298,8 +318,9 @@ ucs_status_t am_middle_handler(void *arg, void *data, size_t length, unsigned)
     auto *worker = static_cast<ucp_worker *>(arg);
     worker_proto *proto = worker->proto.get();
     wire::frag_hdr hdr;
-    if (length < sizeof(hdr))
+    if (length < sizeof(hdr)) {
         return drop_damaged(worker, "am middle", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
     size_t n = length - sizeof(hdr);
     auto it = proto->partials.find({hdr.uuid, hdr.msg_id});
@@ -308,8 +329,9 @@ ucs_status_t am_middle_handler(void *arg, void *data, size_t length, unsigned)
         return UCS_OK;
     }
     partial &part = it->second;
-    if (!part.am_handler || n > part.total - part.received || hdr.offset > part.total - n)
+    if (!part.am_handler || n > part.total - part.received || hdr.offset > part.total - n) {
         return drop_damaged(worker, "am middle", length);
+    }
     memcpy(static_cast<char *>(part.desc->data) + hdr.offset,
            static_cast<const char *>(data) + sizeof(hdr), n);
     part.received += n;
@@ -331,10 +353,11 @@ recv_desc *usable_desc(void *data) noexcept
 
 void let_go(recv_desc *desc) noexcept
 {
-    if (desc->state == recv_desc::use::held)
+    if (desc->state == recv_desc::use::held) {
         desc_free(desc);
-    else
+    } else {
         desc->state = recv_desc::use::taken; // freed when the handler returned
+    }
 }
 
 ucs_status_t set_handler(ucp_worker *worker, unsigned id, const am_handler &handler) noexcept
@@ -342,8 +365,9 @@ ucs_status_t set_handler(ucp_worker *worker, unsigned id, const am_handler &hand
     ucs::opt_guard guard(worker->lock);
     auto &table = worker->proto->am_handlers;
     try {
-        if (id >= table.size())
+        if (id >= table.size()) {
             table.resize(id + 1);
+        }
     } catch (const std::bad_alloc &) {
         return UCS_ERR_NO_MEMORY;
     }
@@ -403,8 +427,9 @@ UCS_EXPORT ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_AM),
                       "ucp_am_recv_data_nbx: the context was created without UCP_FEATURE_AM");
     ucs_status_t status = ucp::check_memory("ucp_am_recv_data_nbx", param);
-    if (status != UCS_OK)
+    if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
+    }
     ucs::opt_guard guard(worker->lock);
     ucp::recv_desc *desc = ucp::usable_desc(data_desc);
     UCS_CHECK_ARG_PTR(desc != nullptr,
@@ -416,20 +441,23 @@ UCS_EXPORT ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data
     if (desc->what == ucp::recv_desc::content::am) {
         ucp::dt_iter iter;
         status = iter.start_recv(buffer, count, dt);
-        if (status == UCS_OK)
+        if (status == UCS_OK) {
             status = desc->length > iter.length() ? UCS_ERR_MESSAGE_TRUNCATED
                                                   : iter.unpack(0, desc->data, desc->length);
+        }
         iter.finish();
         ucp::let_go(desc);
         return ucp::post_return_imm(worker, ucp::req_kind::am_recv, status, param, &info);
     }
 
-    if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+    if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL) {
         return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
+    }
     ucp_request *req;
     status = ucp::recv_request(worker, ucp::req_kind::am_recv, buffer, count, dt, param, &req);
-    if (status != UCS_OK)
+    if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
+    }
     req->info = info;
     req->flags |= ucp::REQ_POSTING;
     ucp::rndv_recv(req, static_cast<const ucp::wire::rts_hdr *>(desc->data));
@@ -449,8 +477,9 @@ UCS_EXPORT void ucp_am_data_release(ucp_worker_h worker, void *data)
         ucs_error("ucp_am_data_release: data %p was released before", data);
         return;
     }
-    if (desc->what == ucp::recv_desc::content::am_rts)
+    if (desc->what == ucp::recv_desc::content::am_rts) {
         ucp::rndv_refuse(worker, static_cast<const ucp::wire::rts_hdr *>(desc->data), UCS_OK);
+    }
     ucp::let_go(desc);
 }
 

@@ -43,12 +43,14 @@ size_t pack_single(void *dest, void *arg)
         memcpy(at, &p->ep, sizeof(p->ep));
         at += sizeof(p->ep);
     }
-    if (p->dt != nullptr)
+    if (p->dt != nullptr) {
         at += p->dt->pack(at, p->length);
-    else if (p->length != 0)
+    } else if (p->length != 0) {
         at = static_cast<char *>(memcpy(at, p->data, p->length)) + p->length;
-    if (p->hdr.header_len != 0)
+    }
+    if (p->hdr.header_len != 0) {
         memcpy(at, p->header, p->hdr.header_len);
+    }
     return at + p->hdr.header_len - static_cast<char *>(dest);
 }
 
@@ -73,8 +75,9 @@ ucs_status_t single_progress(ucp_request *req) noexcept
                         &req->dt};
     ssize_t n =
         uct_ep_am_bcopy(ep->am_ep, reply ? AM_ID_AM_REPLY : AM_ID_AM_SINGLE, pack_single, &pack, 0);
-    if (UCS_UNLIKELY(n < 0))
+    if (UCS_UNLIKELY(n < 0)) {
         return static_cast<ucs_status_t>(n);
+    }
     complete(req, UCS_OK);
     return UCS_OK;
 }
@@ -100,8 +103,9 @@ size_t pack_fragment(void *dest, void *arg)
         wire::am_first_hdr hdr = first_header(req);
         head = sizeof(hdr);
         memcpy(at, &hdr, head);
-        if (req->send.header_len != 0)
+        if (req->send.header_len != 0) {
             memcpy(at + head, req->send.header, req->send.header_len);
+        }
         head += req->send.header_len;
     } else {
         wire::frag_hdr hdr = {req->worker->uuid, req->send.msg_id, req->dt.offset()};
@@ -127,8 +131,9 @@ ucs_status_t zcopy_progress(ucp_request *req) noexcept
     if (offset == 0) {
         wire::am_first_hdr hdr = first_header(req);
         memcpy(head, &hdr, sizeof(hdr));
-        if (req->send.header_len != 0)
+        if (req->send.header_len != 0) {
             memcpy(head + sizeof(hdr), req->send.header, req->send.header_len);
+        }
         head_len = sizeof(hdr) + req->send.header_len;
         id = AM_ID_AM_FIRST;
     } else {
@@ -169,9 +174,10 @@ ucs_status_t start_progress(ucp_request *req) noexcept
         req->progress = single_progress;
     } else {
         req->send.msg_id = ++ep->worker->proto->next_msg_id;
-        if (!use_zcopy(ep, req) || !start_zcopy(req, ep->am_lane().md_index, zcopy_progress))
+        if (!use_zcopy(ep, req) || !start_zcopy(req, ep->am_lane().md_index, zcopy_progress)) {
             req->progress =
                 length + head <= ep->limits.max_bcopy ? single_progress : multi_progress;
+        }
     }
     return req->progress(req);
 }
@@ -192,8 +198,9 @@ UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const am_args &a,
     ucp_request *req;
     ucs_status_t status =
         data_request(ep, data_way::from_buffer, a.buffer, a.count, a.dt, param, &req);
-    if (status != UCS_OK)
+    if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
+    }
     req->send.am_id = static_cast<uint16_t>(a.id);
     req->send.am_flags = static_cast<uint16_t>(a.flags);
     req->send.header = a.header;
@@ -219,26 +226,30 @@ UCS_ALWAYS_INLINE ucs_status_t send_single(ucp_ep *ep, const am_args &a, size_t 
     wire::am_hdr hdr = {static_cast<uint16_t>(a.id), 0, static_cast<uint32_t>(a.header_len)};
     bool reply = a.flags & UCP_AM_SEND_FLAG_REPLY;
     if (UCS_LIKELY(!reply)) {
-        if (a.header_len == 0 && length <= ep->limits.max_short)
+        if (a.header_len == 0 && length <= ep->limits.max_short) {
             return uct_ep_am_short(ep->am_ep, AM_ID_AM_SINGLE, as_u64(hdr), a.buffer,
                                    static_cast<unsigned>(length));
-        if (length == 0 && a.header_len <= ep->limits.max_short)
+        }
+        if (length == 0 && a.header_len <= ep->limits.max_short) {
             return uct_ep_am_short(ep->am_ep, AM_ID_AM_SINGLE, as_u64(hdr), a.header,
                                    static_cast<unsigned>(a.header_len));
+        }
     }
     size_t ep_len = reply ? sizeof(uint64_t) : 0;
     size_t total = ep_len + length + a.header_len;
     uint8_t id = reply ? AM_ID_AM_REPLY : AM_ID_AM_SINGLE;
     if (total <= STACK_MAX && total <= ep->limits.max_short) {
         char payload[STACK_MAX];
-        if (reply)
+        if (reply) {
             memcpy(payload, &ep->remote_id, ep_len);
+        }
         ucs::copy_small(payload + ep_len, a.buffer, length);
         ucs::copy_small(payload + ep_len + length, a.header, a.header_len);
         return uct_ep_am_short(ep->am_ep, id, as_u64(hdr), payload, static_cast<unsigned>(total));
     }
-    if (total + sizeof(hdr) > ep->limits.max_bcopy || length >= ep->limits.zcopy_thresh)
+    if (total + sizeof(hdr) > ep->limits.max_bcopy || length >= ep->limits.zcopy_thresh) {
         return UCS_ERR_NO_RESOURCE;
+    }
     single_pack pack = {hdr, reply ? ep->remote_id : 0, a.header, a.buffer, length, nullptr};
     ssize_t n = uct_ep_am_bcopy(ep->am_ep, id, pack_single, &pack, 0);
     return n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n);
@@ -250,8 +261,9 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t am_send(const char *call, ucp_ep *ep, const a
     ucp_worker *worker = ep->worker;
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_AM),
                       "%s: the context was created without UCP_FEATURE_AM", call);
-    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK))
+    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK)) {
         return UCS_STATUS_PTR(kind);
+    }
     UCS_CHECK_ARG_PTR(a.id <= UINT16_MAX, "%s: id %u is above %u", call, a.id, UINT16_MAX);
     UCS_CHECK_ARG_PTR(a.header_len == 0 ||
                           (a.header != nullptr && a.header_len <= worker->max_am_header),
@@ -265,8 +277,9 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t am_send(const char *call, ucp_ep *ep, const a
         if (UCS_LIKELY(ep->can_send() && eager &&
                        (length < ep->limits.rndv_thresh || a.flags & UCP_AM_SEND_FLAG_EAGER))) {
             ucs_status_t status = send_single(ep, a, length);
-            if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE))
+            if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE)) {
                 return post_return_imm(worker, req_kind::send, status, param);
+            }
         }
     }
     return send_slow(ep, a, param);

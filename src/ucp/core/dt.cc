@@ -21,8 +21,9 @@ ucp_dt_generic *generic_of(ucp_datatype_t dt) noexcept
 size_t iov_length(const ucp_dt_iov_t *v, size_t count) noexcept
 {
     size_t sum = 0;
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; ++i) {
         sum += v[i].length;
+    }
     return sum;
 }
 
@@ -83,8 +84,9 @@ ucs_status_t dt_iter::bind(const void *buffer, size_t count, ucp_datatype_t dt, 
 void dt_iter::rewind(size_t offset) noexcept
 {
     if (kind_ == kind::iov) {
-        if (offset < u_.iov.start)
+        if (offset < u_.iov.start) {
             u_.iov.index = u_.iov.start = 0;
+        }
         while (u_.iov.index < u_.iov.count &&
                offset - u_.iov.start >= u_.iov.v[u_.iov.index].length) {
             u_.iov.start += u_.iov.v[u_.iov.index].length;
@@ -99,8 +101,9 @@ size_t dt_iter::pack(void *dest, size_t max) noexcept
     size_t n = std::min(max, length_ - offset_);
     switch (kind_) {
     case kind::contig:
-        if (n)
+        if (n) {
             memcpy(dest, u_.contig + offset_, n);
+        }
         offset_ += n;
         return n;
     case kind::iov: {
@@ -119,8 +122,9 @@ size_t dt_iter::pack(void *dest, size_t max) noexcept
     case kind::generic:
         n = n ? u_.generic.dt->ops.pack(u_.generic.state, offset_, dest, n) : 0;
         offset_ += n;
-        if (n == 0) // the type has less to give than it said
+        if (n == 0) { // the type has less to give than it said
             length_ = offset_;
+        }
         return n;
     case kind::none:
         break;
@@ -130,12 +134,14 @@ size_t dt_iter::pack(void *dest, size_t max) noexcept
 
 ucs_status_t dt_iter::unpack_other(size_t offset, const void *src, size_t length) noexcept
 {
-    if (length == 0)
+    if (length == 0) {
         return UCS_OK;
+    }
     switch (kind_) {
     case kind::iov: {
-        if (offset > length_ || length > length_ - offset)
+        if (offset > length_ || length > length_ - offset) {
             return UCS_ERR_MESSAGE_TRUNCATED;
+        }
         rewind(offset);
         for (size_t done = 0; done < length;) {
             const ucp_dt_iov_t &e = u_.iov.v[u_.iov.index];
@@ -168,8 +174,9 @@ size_t dt_iter::to_iov(uct_iov_t *iov, size_t *count, size_t max, uct_mem_h memh
     size_t room = *count;
     *count = 0;
     if (kind_ == kind::contig) {
-        if (n == 0 || room == 0)
+        if (n == 0 || room == 0) {
             return 0;
+        }
         iov[0] = {};
         iov[0].buffer = u_.contig + offset_;
         iov[0].length = n;
@@ -178,8 +185,9 @@ size_t dt_iter::to_iov(uct_iov_t *iov, size_t *count, size_t max, uct_mem_h memh
         *count = 1;
         return n;
     }
-    if (kind_ != kind::iov)
+    if (kind_ != kind::iov) {
         return 0;
+    }
     size_t done = 0;
     size_t index = u_.iov.index, start = u_.iov.start;
     while (done < n && *count < room) {
@@ -212,23 +220,26 @@ UCS_EXPORT ucs_status_t ucp_dt_create_generic(const ucp_generic_dt_ops_t *ops, v
     UCS_CHECK_ARG(ops != nullptr, "ucp_dt_create_generic: ops must not be NULL");
     UCS_CHECK_ARG(datatype_p != nullptr, "ucp_dt_create_generic: datatype_p must not be NULL");
     auto *g = new (std::nothrow) ucp_dt_generic{*ops, context};
-    if (g == nullptr)
+    if (g == nullptr) {
         return UCS_ERR_NO_MEMORY;
+    }
     *datatype_p = reinterpret_cast<uintptr_t>(g) | UCP_DATATYPE_GENERIC;
     return UCS_OK;
 }
 
 UCS_EXPORT void ucp_dt_destroy(ucp_datatype_t datatype)
 {
-    if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC)
+    if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC) {
         delete ucp::generic_of(datatype);
+    }
 }
 
 UCS_EXPORT ucs_status_t ucp_dt_query(ucp_datatype_t datatype, ucp_datatype_attr_t *attr)
 {
     UCS_CHECK_ARG(attr != nullptr, "ucp_dt_query: attr must not be NULL");
-    if (!(attr->field_mask & UCP_DATATYPE_ATTR_FIELD_PACKED_SIZE))
+    if (!(attr->field_mask & UCP_DATATYPE_ATTR_FIELD_PACKED_SIZE)) {
         return UCS_OK;
+    }
     const void *buffer = attr->field_mask & UCP_DATATYPE_ATTR_FIELD_BUFFER ? attr->buffer : nullptr;
     size_t count = attr->field_mask & UCP_DATATYPE_ATTR_FIELD_COUNT ? attr->count : 1;
     switch (datatype & UCP_DATATYPE_CLASS_MASK) {

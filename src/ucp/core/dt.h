@@ -70,8 +70,9 @@ class dt_iter {
     // End of the operation, also after an error. Idempotent.
     void finish() noexcept
     {
-        if (UCS_UNLIKELY(kind_ == kind::generic))
+        if (UCS_UNLIKELY(kind_ == kind::generic)) {
             finish_generic();
+        }
         kind_ = kind::none;
     }
 

@@ -48,15 +48,17 @@ UCS_ALWAYS_INLINE void prepare(ucp_request *req, ucp_worker *worker, req_kind ki
     req->rndv.rails = nullptr;
     req->rndv.zmemh = nullptr;
     req->rndv.cmpt = nullptr;
-    if (param == nullptr)
+    if (param == nullptr) {
         return;
+    }
     if (param->op_attr_mask & UCP_OP_ATTR_FIELD_CALLBACK && param->cb.send != nullptr) {
         req->flags |= REQ_CALLBACK;
         req->cb.send = param->cb.send;
     }
     req->user_data = param->op_attr_mask & UCP_OP_ATTR_FIELD_USER_DATA ? param->user_data : nullptr;
-    if (param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMH)
+    if (param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMH) {
         req->user_memh = param->memh;
+    }
 }
 
 void call_back(ucp_request *req) noexcept
@@ -80,10 +82,11 @@ void call_back(ucp_request *req) noexcept
 void store_info(const ucp_request_param_t *param, req_kind kind,
                 const ucp_tag_recv_info_t &info) noexcept
 {
-    if (kind == req_kind::tag_recv)
+    if (kind == req_kind::tag_recv) {
         *param->recv_info.tag_info = info;
-    else if (kind == req_kind::am_recv || kind == req_kind::stream_recv)
+    } else if (kind == req_kind::am_recv || kind == req_kind::stream_recv) {
         *param->recv_info.length = info.length;
+    }
 }
 
 } // namespace
@@ -98,8 +101,9 @@ ucp_request *request_get(ucp_worker *worker, req_kind kind,
         return req;
     }
     auto *req = static_cast<ucp_request *>(worker->proto->requests.get());
-    if (UCS_LIKELY(req != nullptr))
+    if (UCS_LIKELY(req != nullptr)) {
         prepare(req, worker, kind, param);
+    }
     return req;
 }
 
@@ -115,14 +119,16 @@ ucp_request *request_get_internal(ucp_worker *worker) noexcept
 
 void request_put(ucp_request *req) noexcept
 {
-    if (!(req->flags & REQ_EXTERNAL))
+    if (!(req->flags & REQ_EXTERNAL)) {
         req->worker->proto->requests.put(req);
+    }
 }
 
 uint64_t request_wire_id(ucp_request *req) noexcept
 {
-    if (req->id == 0)
+    if (req->id == 0) {
         req->id = req->worker->proto->request_ids.add(req);
+    }
     return req->id;
 }
 
@@ -134,8 +140,9 @@ void complete(ucp_request *req, ucs_status_t status) noexcept
         req->id = 0;
     }
     req->dt.finish();
-    if (UCS_UNLIKELY(req->rndv.memh != nullptr || req->rndv.rails != nullptr))
+    if (UCS_UNLIKELY(req->rndv.memh != nullptr || req->rndv.rails != nullptr)) {
         release_memh(req);
+    }
     if (UCS_UNLIKELY(req->flags & REQ_OWN_COPY)) {
         free(const_cast<void *>(req->send.header));
         req->flags &= ~REQ_OWN_COPY;
@@ -145,30 +152,36 @@ void complete(ucp_request *req, ucs_status_t status) noexcept
     uint32_t flags = req->flags | REQ_COMPLETED;
     req->flags = flags;
     mark_done(req);
-    if (flags & REQ_POSTING)
+    if (flags & REQ_POSTING) {
         return;
+    }
     // The user may free the request in its callback: only what was released before is given back
     // here.
-    if (flags & REQ_CALLBACK)
+    if (flags & REQ_CALLBACK) {
         call_back(req);
-    if (flags & REQ_RELEASED)
+    }
+    if (flags & REQ_RELEASED) {
         request_put(req);
+    }
 }
 
 ucs_status_ptr_t post_return(ucp_request *req, const ucp_request_param_t *param) noexcept
 {
     req->flags &= ~REQ_POSTING;
-    if (!(req->flags & REQ_COMPLETED))
+    if (!(req->flags & REQ_COMPLETED)) {
         return req->user();
+    }
     ucs_status_t status = req->status;
     if (param->op_attr_mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) {
         void *user = req->user();
-        if (req->flags & REQ_CALLBACK)
+        if (req->flags & REQ_CALLBACK) {
             call_back(req); // may free it
+        }
         return user;
     }
-    if (param->op_attr_mask & UCP_OP_ATTR_FIELD_RECV_INFO && status == UCS_OK)
+    if (param->op_attr_mask & UCP_OP_ATTR_FIELD_RECV_INFO && status == UCS_OK) {
         store_info(param, req->kind, req->info);
+    }
     request_put(req);
     return UCS_STATUS_PTR(status);
 }
@@ -180,28 +193,33 @@ ucs_status_ptr_t post_return_imm_slow(ucp_worker *worker, req_kind kind, ucs_sta
     uint32_t mask = param->op_attr_mask;
     if (mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) {
         ucp_request *req = request_get(worker, kind, param);
-        if (req == nullptr)
+        if (req == nullptr) {
             return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+        }
         req->status = status;
-        if (info != nullptr)
+        if (info != nullptr) {
             req->info = *info;
+        }
         req->flags |= REQ_COMPLETED;
         mark_done(req);
         void *user = req->user();
-        if (req->flags & REQ_CALLBACK)
+        if (req->flags & REQ_CALLBACK) {
             call_back(req);
+        }
         return user;
     }
-    if (mask & UCP_OP_ATTR_FIELD_RECV_INFO && status == UCS_OK && info != nullptr)
+    if (mask & UCP_OP_ATTR_FIELD_RECV_INFO && status == UCS_OK && info != nullptr) {
         store_info(param, kind, *info);
+    }
     if (mask & UCP_OP_ATTR_FIELD_REQUEST) {
         // Open MPI looks at its request whatever the call returned.
         ucp_request *req = ucp_request::from_user(param->request);
         req->flags = REQ_COMPLETED | REQ_EXTERNAL;
         req->status = status;
         req->kind = kind;
-        if (info != nullptr)
+        if (info != nullptr) {
             req->info = *info;
+        }
         mark_done(req);
     }
     return UCS_STATUS_PTR(status);
@@ -233,15 +251,17 @@ const char *kind_name(const ucp_request *req)
 void give_back(void *request, bool drop_callback) noexcept
 {
     ucp_request *req = ucp_request::from_user(request);
-    if (req->flags & ucp::REQ_EXTERNAL)
+    if (req->flags & ucp::REQ_EXTERNAL) {
         return;
+    }
     ucs::opt_guard guard(req->worker->lock);
     if (req->flags & ucp::REQ_COMPLETED) {
         ucp::request_put(req);
         return;
     }
-    if (drop_callback)
+    if (drop_callback) {
         req->flags &= ~ucp::REQ_CALLBACK;
+    }
     req->flags |= ucp::REQ_RELEASED;
 }
 
@@ -271,8 +291,9 @@ UCS_EXPORT ucs_status_t ucp_tag_recv_request_test(void *request, ucp_tag_recv_in
     UCS_CHECK_ARG(request != nullptr, "ucp_tag_recv_request_test: request must not be NULL");
     ucp_request *req = ucp_request::from_user(request);
     ucs_status_t status = status_of(req);
-    if (status != UCS_INPROGRESS && info != nullptr && req->kind == ucp::req_kind::tag_recv)
+    if (status != UCS_INPROGRESS && info != nullptr && req->kind == ucp::req_kind::tag_recv) {
         *info = req->info;
+    }
     return status;
 }
 
@@ -287,21 +308,24 @@ UCS_EXPORT ucs_status_t ucp_stream_recv_request_test(void *request, size_t *leng
     UCS_CHECK_ARG(length_p != nullptr, "ucp_stream_recv_request_test: length_p must not be NULL");
     ucp_request *req = ucp_request::from_user(request);
     ucs_status_t status = status_of(req);
-    if (status != UCS_INPROGRESS)
+    if (status != UCS_INPROGRESS) {
         *length_p = req->info.length;
+    }
     return status;
 }
 
 UCS_EXPORT void ucp_request_free(void *request)
 {
-    if (request != nullptr)
+    if (request != nullptr) {
         give_back(request, true);
+    }
 }
 
 UCS_EXPORT void ucp_request_release(void *request)
 {
-    if (request != nullptr)
+    if (request != nullptr) {
         give_back(request, false);
+    }
 }
 
 UCS_EXPORT void *ucp_request_alloc(ucp_worker_h)
@@ -317,8 +341,9 @@ UCS_EXPORT void ucp_request_cancel(ucp_worker_h worker, void *request)
     }
     ucs::opt_guard guard(worker->lock);
     ucp_request *req = ucp_request::from_user(request);
-    if (req->flags & ucp::REQ_COMPLETED || !(req->flags & ucp::REQ_EXPECTED))
+    if (req->flags & ucp::REQ_COMPLETED || !(req->flags & ucp::REQ_EXPECTED)) {
         return;
+    }
     worker->proto->tags.remove(&req->match);
     req->flags &= ~ucp::REQ_EXPECTED;
     ucp::complete(req, UCS_ERR_CANCELED);
@@ -335,15 +360,18 @@ UCS_EXPORT ucs_status_t ucp_request_query(void *request, ucp_request_attr_t *att
                       "INFO_STRING");
         UCS_CHECK_ARG(attr->debug_string != nullptr || attr->debug_string_size == 0,
                       "ucp_request_query: attr->debug_string must not be NULL");
-        if (attr->debug_string_size > 0)
+        if (attr->debug_string_size > 0) {
             snprintf(attr->debug_string, attr->debug_string_size, "%s length %zu %s memory%s",
                      kind_name(req), req->dt.length(), "host",
                      req->flags & ucp::REQ_COMPLETED ? ", completed" : "");
+        }
     }
-    if (attr->field_mask & UCP_REQUEST_ATTR_FIELD_STATUS)
+    if (attr->field_mask & UCP_REQUEST_ATTR_FIELD_STATUS) {
         attr->status = status_of(req);
-    if (attr->field_mask & UCP_REQUEST_ATTR_FIELD_MEM_TYPE)
+    }
+    if (attr->field_mask & UCP_REQUEST_ATTR_FIELD_MEM_TYPE) {
         attr->mem_type = UCS_MEMORY_TYPE_HOST;
+    }
     return UCS_OK;
 }
 

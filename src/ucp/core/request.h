@@ -232,8 +232,9 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t post_return_imm(
 {
     constexpr uint32_t unusual =
         UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_RECV_INFO;
-    if (UCS_LIKELY(!(param->op_attr_mask & unusual)))
+    if (UCS_LIKELY(!(param->op_attr_mask & unusual))) {
         return UCS_STATUS_PTR(status);
+    }
     return post_return_imm_slow(worker, kind, status, param, info);
 }
 

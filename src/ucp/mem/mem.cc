@@ -37,13 +37,17 @@ bool md_has(const ucp_context *context, unsigned i, uint64_t flag) noexcept
 void unmap(ucp_mem *mem) noexcept
 {
     ucp_context *context = mem->context;
-    for (unsigned i = 0; i < context->md_count; ++i)
-        if (mem->md_map & (1u << i) && static_cast<int>(i) != mem->alloc_md)
+    for (unsigned i = 0; i < context->md_count; ++i) {
+        if (mem->md_map & (1u << i) && static_cast<int>(i) != mem->alloc_md) {
             uct_md_mem_dereg(context->mds[i].md, mem->memh[i]);
-    if (mem->import_cmpt != nullptr)
+        }
+    }
+    if (mem->import_cmpt != nullptr) {
         uct_rkey_release(mem->import_cmpt, &mem->import_bundle);
-    if (!mem->allocated)
+    }
+    if (!mem->allocated) {
         return;
+    }
     if (mem->alloc_md >= 0) {
         uct_allocated_memory_t a = {};
         a.address = mem->address;
@@ -63,8 +67,9 @@ bool allocate_md(ucp_mem *mem, void *address, size_t length, bool fixed)
     ucp_context *context = mem->context;
     for (unsigned i = 0; i < context->md_count; ++i) {
         if (!md_has(context, i, UCT_MD_FLAG_ALLOC) || !md_has(context, i, UCT_MD_FLAG_REG) ||
-            (fixed && !md_has(context, i, UCT_MD_FLAG_FIXED)))
+            (fixed && !md_has(context, i, UCT_MD_FLAG_FIXED))) {
             continue;
+        }
         uct_alloc_method_t method = UCT_ALLOC_METHOD_MD;
         uct_mem_alloc_params_t params = {};
         params.field_mask = UCT_MEM_ALLOC_PARAM_FIELD_FLAGS | UCT_MEM_ALLOC_PARAM_FIELD_ADDRESS |
@@ -77,8 +82,9 @@ bool allocate_md(ucp_mem *mem, void *address, size_t length, bool fixed)
         params.mds.count = 1;
         params.name = "ucp_mem_map";
         uct_allocated_memory_t got = {};
-        if (uct_mem_alloc(length, &method, 1, &params, &got) != UCS_OK)
+        if (uct_mem_alloc(length, &method, 1, &params, &got) != UCS_OK) {
             continue;
+        }
         mem->address = got.address;
         mem->length = length;
         mem->alloc_length = got.length;
@@ -94,17 +100,20 @@ bool allocate_md(ucp_mem *mem, void *address, size_t length, bool fixed)
 void allocate(ucp_mem *mem, void *address, size_t length, bool fixed)
 {
     mem->allocated = true;
-    if (allocate_md(mem, address, length, fixed))
+    if (allocate_md(mem, address, length, fixed)) {
         return;
+    }
     size_t page = page_size();
     size_t bytes = (length + page - 1) / page * page;
-    if (bytes == 0)
+    if (bytes == 0) {
         bytes = page;
+    }
     void *p = mmap(address, bytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | (fixed ? MAP_FIXED : 0), -1, 0);
     if (p == MAP_FAILED || (fixed && p != address)) {
-        if (p != MAP_FAILED)
+        if (p != MAP_FAILED) {
             munmap(p, bytes);
+        }
         throw ucs::error(UCS_ERR_NO_MEMORY, "ucp_mem_map: cannot allocate %zu bytes at %p", length,
                          address);
     }
@@ -118,17 +127,22 @@ void allocate(ucp_mem *mem, void *address, size_t length, bool fixed)
 unsigned access_of(const ucp_mem_map_params_t *params) noexcept
 {
     unsigned prot = params->field_mask & UCP_MEM_MAP_PARAM_FIELD_PROT ? params->prot : 0;
-    if (prot == 0)
+    if (prot == 0) {
         return UCT_MD_MEM_ACCESS_ALL;
+    }
     unsigned access = 0;
-    if (prot & UCP_MEM_MAP_PROT_LOCAL_READ)
+    if (prot & UCP_MEM_MAP_PROT_LOCAL_READ) {
         access |= UCT_MD_MEM_ACCESS_LOCAL_READ;
-    if (prot & UCP_MEM_MAP_PROT_LOCAL_WRITE)
+    }
+    if (prot & UCP_MEM_MAP_PROT_LOCAL_WRITE) {
         access |= UCT_MD_MEM_ACCESS_LOCAL_WRITE;
-    if (prot & UCP_MEM_MAP_PROT_REMOTE_READ)
+    }
+    if (prot & UCP_MEM_MAP_PROT_REMOTE_READ) {
         access |= UCT_MD_MEM_ACCESS_REMOTE_GET;
-    if (prot & UCP_MEM_MAP_PROT_REMOTE_WRITE)
+    }
+    if (prot & UCP_MEM_MAP_PROT_REMOTE_WRITE) {
         access |= UCT_MD_MEM_ACCESS_REMOTE_PUT | UCT_MD_MEM_ACCESS_REMOTE_ATOMIC;
+    }
     return access;
 }
 
@@ -137,16 +151,20 @@ bool register_all(ucp_mem *mem, unsigned flags, unsigned access) noexcept
 {
     ucp_context *context = mem->context;
     bool lock = flags & UCP_MEM_MAP_LOCK, locked = false;
-    if (mem->length == 0)
+    if (mem->length == 0) {
         return true;
+    }
     for (unsigned i = 0; i < context->md_count; ++i) {
-        if (mem->md_map & (1u << i) || !md_has(context, i, UCT_MD_FLAG_REG))
+        if (mem->md_map & (1u << i) || !md_has(context, i, UCT_MD_FLAG_REG)) {
             continue;
+        }
         unsigned reg_flags = access;
-        if (flags & UCP_MEM_MAP_NONBLOCK)
+        if (flags & UCP_MEM_MAP_NONBLOCK) {
             reg_flags |= UCT_MD_MEM_FLAG_NONBLOCK;
-        if (lock)
+        }
+        if (lock) {
             reg_flags |= UCT_MD_MEM_FLAG_LOCK;
+        }
         // Silent: not every md can register all memory, and one that cannot is just not used for
         // it.
         if (uct_md_mem_reg(context->mds[i].md, mem->address, mem->length,
@@ -164,16 +182,18 @@ void list(ucp_mem *mem)
     mem->id = ++table.last_id;
     const mapping m = {mem->id, reinterpret_cast<uintptr_t>(mem->address), mem->length, mem};
     table.by_id.add(m);
-    if (mem->allocated)
+    if (mem->allocated) {
         table.allocated.add(m);
+    }
 }
 
 void unlist(ucp_mem *mem) noexcept
 {
     mem_table &table = mem->context->memory;
     table.by_id.remove(mem->id);
-    if (mem->allocated)
+    if (mem->allocated) {
         table.allocated.remove(reinterpret_cast<uintptr_t>(mem->address));
+    }
 }
 
 } // namespace
@@ -199,8 +219,9 @@ ucs_status_t reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length
                  uct_mem_h *memh_p) noexcept
 {
     ucp_mem *user = req->user_memh;
-    if (user == nullptr)
+    if (user == nullptr) {
         user = find_allocated(req->worker, buffer, length);
+    }
     if (user != nullptr && user->md_map & (1u << md_index)) {
         *memh_p = user->memh[md_index];
         return UCS_OK;
@@ -215,8 +236,9 @@ ucs_status_t reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length
     uct_mem_h memh;
     ucs_status_t status = uct_md_mem_reg(req->worker->context->mds[md_index].md, buffer, length,
                                          access | UCT_MD_MEM_FLAG_HIDE_ERRORS, &memh);
-    if (status != UCS_OK)
+    if (status != UCS_OK) {
         return status;
+    }
     req->rndv.memh = memh;
     req->rndv.md = md_index;
     *memh_p = memh;
@@ -238,8 +260,9 @@ ucs_status_t request_reg(ucp_request *req, uint8_t md_index, void *buffer, size_
 ucs_status_t request_reg_remote(ucp_request *req, uint8_t md_index, void *buffer, size_t length,
                                 uct_mem_h *memh_p) noexcept
 {
-    if (!md_has(req->worker->context, md_index, UCT_MD_FLAG_REG))
+    if (!md_has(req->worker->context, md_index, UCT_MD_FLAG_REG)) {
         return UCS_ERR_UNSUPPORTED;
+    }
     return reg(req, md_index, buffer, length, UCT_MD_MEM_ACCESS_REMOTE_GET, memh_p);
 }
 
@@ -301,13 +324,15 @@ UCS_EXPORT ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_par
         mem->length = length;
         mem->alloc_md = -1;
         mem->mem_type = UCS_MEMORY_TYPE_HOST;
-        if (alloc && length != 0)
+        if (alloc && length != 0) {
             ucp::allocate(mem.get(), address, length, fixed);
+        }
         if (import) {
             ucs_status_t status = ucp::import_memory(mem.get(), params->exported_memh_buffer);
-            if (status != UCS_OK)
+            if (status != UCS_OK) {
                 throw ucs::error(status, "ucp_mem_map: params->exported_memh_buffer: %s",
                                  ucs_status_string(status));
+            }
         }
         if (!ucp::register_all(mem.get(), flags, ucp::access_of(params))) {
             ucp::unmap(mem.get());
@@ -340,12 +365,15 @@ UCS_EXPORT ucs_status_t ucp_mem_query(const ucp_mem_h memh, ucp_mem_attr_t *attr
 {
     UCS_CHECK_ARG(memh != nullptr, "ucp_mem_query: memh must not be NULL");
     UCS_CHECK_ARG(attr != nullptr, "ucp_mem_query: attr must not be NULL");
-    if (attr->field_mask & UCP_MEM_ATTR_FIELD_ADDRESS)
+    if (attr->field_mask & UCP_MEM_ATTR_FIELD_ADDRESS) {
         attr->address = memh->address;
-    if (attr->field_mask & UCP_MEM_ATTR_FIELD_LENGTH)
+    }
+    if (attr->field_mask & UCP_MEM_ATTR_FIELD_LENGTH) {
         attr->length = memh->length;
-    if (attr->field_mask & UCP_MEM_ATTR_FIELD_MEM_TYPE)
+    }
+    if (attr->field_mask & UCP_MEM_ATTR_FIELD_MEM_TYPE) {
         attr->mem_type = memh->mem_type;
+    }
     return UCS_OK;
 }
 

@@ -33,16 +33,18 @@ void mem_list::remove(uint64_t key) noexcept
 {
     std::lock_guard guard(mutex_);
     auto it = above(entries_, key);
-    if (it == entries_.begin() || key_(*--it) != key)
+    if (it == entries_.begin() || key_(*--it) != key) {
         return;
+    }
     entries_.erase(it);
     generation_.fetch_add(1, std::memory_order_release);
 }
 
 mapping mem_view::find(uint64_t key) noexcept
 {
-    if (UCS_UNLIKELY(list_.generation_.load(std::memory_order_acquire) != seen_))
+    if (UCS_UNLIKELY(list_.generation_.load(std::memory_order_acquire) != seen_)) {
         return renew_and_find(key);
+    }
     return list_.last_not_above(copy_, key);
 }
 

@@ -20,11 +20,13 @@ inline bool is_device_memory(unsigned type) noexcept
 // UCS_OK, or the status to return.
 inline ucs_status_t check_memory(const char *call, const ucp_request_param_t *param) noexcept
 {
-    if (UCS_LIKELY(!(param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMORY_TYPE)))
+    if (UCS_LIKELY(!(param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMORY_TYPE))) {
         return UCS_OK;
+    }
     unsigned type = raw_value(param->memory_type);
-    if (!is_device_memory(type))
+    if (!is_device_memory(type)) {
         return UCS_OK;
+    }
     ucs_error("%s: param->memory_type %u: only host memory is supported", call, type);
     return UCS_ERR_UNSUPPORTED;
 }

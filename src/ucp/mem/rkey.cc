@@ -34,8 +34,9 @@ constexpr size_t RKEY_MAX = 1024;
 uint32_t sum(const void *data, size_t length, uint32_t h = 2166136261u) noexcept
 {
     auto *p = static_cast<const uint8_t *>(data);
-    for (size_t i = 0; i < length; ++i)
+    for (size_t i = 0; i < length; ++i) {
         h = (h ^ p[i]) * 16777619u;
+    }
     return h;
 }
 
@@ -62,20 +63,25 @@ bool header_good(const packed_hdr &hdr, uint16_t magic) noexcept
 const void *md_part(const void *list, size_t length, unsigned md) noexcept
 {
     auto *p = static_cast<const uint8_t *>(list);
-    if (length < sizeof(uint16_t))
+    if (length < sizeof(uint16_t)) {
         return nullptr;
+    }
     uint16_t map;
     memcpy(&map, p, sizeof(map));
-    if (md >= MAX_MDS || !(map & (1u << md)))
+    if (md >= MAX_MDS || !(map & (1u << md))) {
         return nullptr;
+    }
     size_t at = sizeof(map);
     for (unsigned i = 0; i < MAX_MDS; ++i) {
-        if (!(map & (1u << i)))
+        if (!(map & (1u << i))) {
             continue;
-        if (at >= length || p[at] > length - at - 1)
+        }
+        if (at >= length || p[at] > length - at - 1) {
             return nullptr;
-        if (i == md)
+        }
+        if (i == md) {
             return p + at + 1;
+        }
         at += 1 + p[at];
     }
     return nullptr;
@@ -86,8 +92,10 @@ size_t pack_part(ucp_context *context, unsigned md, uct_mem_h memh, uint8_t *des
                  size_t room) noexcept
 {
     size_t n = context->mds[md].attr.rkey_packed_size;
-    if (n > 255 || n + 1 > room || uct_md_mkey_pack(context->mds[md].md, memh, dest + 1) != UCS_OK)
+    if (n > 255 || n + 1 > room ||
+        uct_md_mkey_pack(context->mds[md].md, memh, dest + 1) != UCS_OK) {
         return 0;
+    }
     dest[0] = static_cast<uint8_t>(n);
     return n + 1;
 }
@@ -101,11 +109,13 @@ size_t pack_rkeys(ucp_context *context, uint16_t map, const uct_mem_h *by_md, vo
     size_t at = sizeof(map);
     uint16_t packed = 0;
     for (unsigned i = 0; i < MAX_MDS; ++i) {
-        if (!(map & (1u << i)))
+        if (!(map & (1u << i))) {
             continue;
+        }
         size_t n = pack_part(context, i, by_md[i], out + at, room - at);
-        if (n != 0)
+        if (n != 0) {
             packed |= static_cast<uint16_t>(1u << i);
+        }
         at += n;
     }
     memcpy(out, &packed, sizeof(packed));
@@ -122,8 +132,9 @@ uint8_t rkey_lane(const ucp_ep *ep, const void *packed, size_t length, uint64_t 
 {
     for (uint8_t i = 0; i < ep->lane_count; ++i) {
         const lane &l = ep->lanes[i];
-        if (l.ep == nullptr || l.attr == nullptr || (l.attr->cap.flags & flags) != flags)
+        if (l.ep == nullptr || l.attr == nullptr || (l.attr->cap.flags & flags) != flags) {
             continue;
+        }
         if (const void *part = md_part(packed, length, l.dst_md_index)) {
             *key = part;
             return i;
@@ -138,11 +149,13 @@ namespace {
 bool map_direct(ucp_rkey *rkey, const lane &l, const void *part) noexcept
 {
     const md &m = rkey->ep->worker->context->mds[l.md_index];
-    if (!(m.cmpt_attr.flags & UCT_COMPONENT_FLAG_RKEY_PTR))
+    if (!(m.cmpt_attr.flags & UCT_COMPONENT_FLAG_RKEY_PTR)) {
         return false;
+    }
     uct_rkey_bundle_t bundle;
-    if (uct_rkey_unpack(m.cmpt, part, &bundle) != UCS_OK)
+    if (uct_rkey_unpack(m.cmpt, part, &bundle) != UCS_OK) {
         return false;
+    }
     void *local;
     if (uct_rkey_ptr(m.cmpt, &bundle, rkey->base, &local) != UCS_OK) {
         uct_rkey_release(m.cmpt, &bundle);
@@ -159,8 +172,9 @@ constexpr uint64_t PUT_AND_GET = UCT_IFACE_FLAG_PUT_ZCOPY | UCT_IFACE_FLAG_GET_Z
 bool open_rail(const ucp_ep *ep, uint8_t index, const void *part, rkey_rail *rail) noexcept
 {
     uct_component_h cmpt = ep->worker->context->mds[ep->lanes[index].md_index].cmpt;
-    if (uct_rkey_unpack(cmpt, part, &rail->bundle) != UCS_OK)
+    if (uct_rkey_unpack(cmpt, part, &rail->bundle) != UCS_OK) {
         return false;
+    }
     rail->cmpt = cmpt;
     rail->lane = index;
     return true;
@@ -174,8 +188,9 @@ void open_more(ucp_rkey *rkey) noexcept
         const lane &l = ep->lanes[ep->rails[i]];
         const void *part = md_part(rkey->list, rkey->list_length, l.dst_md_index);
         if (part != nullptr && (l.attr->cap.flags & PUT_AND_GET) == PUT_AND_GET &&
-            open_rail(ep, ep->rails[i], part, &rkey->more[rkey->more_count]))
+            open_rail(ep, ep->rails[i], part, &rkey->more[rkey->more_count])) {
             ++rkey->more_count;
+        }
     }
 }
 
@@ -184,19 +199,22 @@ void open_more(ucp_rkey *rkey) noexcept
 void rkey_resolve(ucp_rkey *rkey) noexcept
 {
     ucp_ep *ep = rkey->ep;
-    if (ep->lane_count == 0)
+    if (ep->lane_count == 0) {
         return;
+    }
     rkey->resolved = true;
     const void *part;
     for (uint8_t i = 0; i < ep->lane_count && rkey->direct == nullptr; ++i) {
         const lane &l = ep->lanes[i];
-        if (l.ep != nullptr && (part = md_part(rkey->list, rkey->list_length, l.dst_md_index)))
+        if (l.ep != nullptr && (part = md_part(rkey->list, rkey->list_length, l.dst_md_index))) {
             map_direct(rkey, l, part);
+        }
     }
     uint8_t i = rkey_lane(ep, rkey->list, rkey->list_length, PUT_AND_GET, &part);
     if (i != NO_LANE && open_rail(ep, i, part, &rkey->first) && ep->rma_rail_count > 1 &&
-        i == ep->rails[0])
+        i == ep->rails[0]) {
         open_more(rkey);
+    }
 }
 
 namespace {
@@ -220,8 +238,9 @@ ucs_status_t pack_memh(ucp_mem *memh, uint16_t magic, uint16_t md_map, void **bu
     hdr.check = header_sum(hdr);
     memcpy(buffer, &hdr, sizeof(hdr));
     void *out = malloc(hdr.length);
-    if (out == nullptr)
+    if (out == nullptr) {
         return UCS_ERR_NO_MEMORY;
+    }
     *buffer_p = memcpy(out, buffer, hdr.length);
     *size_p = hdr.length;
     return UCS_OK;
@@ -231,8 +250,9 @@ ucs_status_t pack_memh(ucp_mem *memh, uint16_t magic, uint16_t md_map, void **bu
 ucs_status_t pack_export(ucp_mem *memh, void **buffer_p, size_t *size_p) noexcept
 {
     if (memh->alloc_md < 0 ||
-        !(memh->context->mds[memh->alloc_md].cmpt_attr.flags & UCT_COMPONENT_FLAG_RKEY_PTR))
+        !(memh->context->mds[memh->alloc_md].cmpt_attr.flags & UCT_COMPONENT_FLAG_RKEY_PTR)) {
         return UCS_ERR_UNSUPPORTED;
+    }
     return pack_memh(memh, EXPORT_MAGIC, static_cast<uint16_t>(1u << memh->alloc_md), buffer_p,
                      size_p);
 }
@@ -241,8 +261,9 @@ ucs_status_t pack_export(ucp_mem *memh, void **buffer_p, size_t *size_p) noexcep
 bool map_part(ucp_mem *mem, const md &m, const void *part, uint64_t base) noexcept
 {
     if (!(m.cmpt_attr.flags & UCT_COMPONENT_FLAG_RKEY_PTR) ||
-        uct_rkey_unpack(m.cmpt, part, &mem->import_bundle) != UCS_OK)
+        uct_rkey_unpack(m.cmpt, part, &mem->import_bundle) != UCS_OK) {
         return false;
+    }
     if (uct_rkey_ptr(m.cmpt, &mem->import_bundle, base, &mem->address) != UCS_OK) {
         uct_rkey_release(m.cmpt, &mem->import_bundle);
         return false;
@@ -258,15 +279,17 @@ ucs_status_t import_memory(ucp_mem *mem, const void *exported) noexcept
     packed_hdr hdr;
     memcpy(&hdr, exported, sizeof(hdr));
     const char *list = static_cast<const char *>(exported) + sizeof(hdr);
-    if (!header_good(hdr, EXPORT_MAGIC) || list_sum(hdr, list) != hdr.list_check)
+    if (!header_good(hdr, EXPORT_MAGIC) || list_sum(hdr, list) != hdr.list_check) {
         return UCS_ERR_INVALID_PARAM;
+    }
     for (unsigned i = 0; i < MAX_MDS; ++i) {
         const void *part = md_part(list, hdr.length - sizeof(hdr), i);
-        for (const md &m : mem->context->mds)
+        for (const md &m : mem->context->mds) {
             if (part != nullptr && map_part(mem, m, part, hdr.base)) {
                 mem->length = hdr.size;
                 return UCS_OK;
             }
+        }
     }
     return UCS_ERR_UNREACHABLE;
 }
@@ -298,8 +321,9 @@ UCS_EXPORT ucs_status_t ucp_memh_pack(ucp_mem_h memh, const ucp_memh_pack_params
     UCS_CHECK_ARG(buffer_p != nullptr && buffer_size_p != nullptr,
                   "ucp_memh_pack: buffer_p and buffer_size_p must not be NULL");
     if (params->field_mask & UCP_MEMH_PACK_PARAM_FIELD_FLAGS &&
-        params->flags & UCP_MEMH_PACK_FLAG_EXPORT)
+        params->flags & UCP_MEMH_PACK_FLAG_EXPORT) {
         return ucp::pack_export(memh, buffer_p, buffer_size_p);
+    }
     return ucp_rkey_pack(memh->context, memh, buffer_p, buffer_size_p);
 }
 
@@ -322,8 +346,9 @@ UCS_EXPORT ucs_status_t ucp_ep_rkey_unpack(ucp_ep_h ep, const void *rkey_buffer,
                   "ucp_ep_rkey_unpack: rkey_buffer is damaged");
     size_t list_length = hdr.length - sizeof(hdr);
     void *memory = malloc(sizeof(ucp_rkey) + list_length);
-    if (memory == nullptr)
+    if (memory == nullptr) {
         return UCS_ERR_NO_MEMORY;
+    }
     auto *rkey = new (memory) ucp_rkey{};
     rkey->ep = ep;
     rkey->memh_id = hdr.memh_id;
@@ -340,14 +365,18 @@ UCS_EXPORT ucs_status_t ucp_ep_rkey_unpack(ucp_ep_h ep, const void *rkey_buffer,
 
 UCS_EXPORT void ucp_rkey_destroy(ucp_rkey_h rkey)
 {
-    if (rkey == nullptr)
+    if (rkey == nullptr) {
         return;
-    if (rkey->direct_cmpt != nullptr)
+    }
+    if (rkey->direct_cmpt != nullptr) {
         uct_rkey_release(rkey->direct_cmpt, &rkey->direct_bundle);
-    if (rkey->first.lane != ucp::NO_LANE)
+    }
+    if (rkey->first.lane != ucp::NO_LANE) {
         uct_rkey_release(rkey->first.cmpt, &rkey->first.bundle);
-    for (unsigned i = 0; i < rkey->more_count; ++i)
+    }
+    for (unsigned i = 0; i < rkey->more_count; ++i) {
         uct_rkey_release(rkey->more[i].cmpt, &rkey->more[i].bundle);
+    }
     delete[] rkey->more;
     free(rkey);
 }
@@ -356,12 +385,15 @@ UCS_EXPORT ucs_status_t ucp_rkey_ptr(ucp_rkey_h rkey, uint64_t raddr, void **add
 {
     UCS_CHECK_ARG(rkey != nullptr, "ucp_rkey_ptr: rkey must not be NULL");
     UCS_CHECK_ARG(addr_p != nullptr, "ucp_rkey_ptr: addr_p must not be NULL");
-    if (!rkey->resolved)
+    if (!rkey->resolved) {
         ucp::rkey_resolve(rkey);
-    if (rkey->direct == nullptr)
+    }
+    if (rkey->direct == nullptr) {
         return UCS_ERR_UNREACHABLE;
-    if (raddr < rkey->base || raddr - rkey->base >= rkey->length)
+    }
+    if (raddr < rkey->base || raddr - rkey->base >= rkey->length) {
         return UCS_ERR_INVALID_ADDR;
+    }
     *addr_p = static_cast<char *>(rkey->direct) + (raddr - rkey->base);
     return UCS_OK;
 }
@@ -377,14 +409,18 @@ UCS_EXPORT ucs_status_t ucp_rkey_compare(ucp_worker_h worker, ucp_rkey_h rkey1, 
     UCS_CHECK_ARG(result != nullptr, "ucp_rkey_compare: result must not be NULL");
     auto order = [](auto a, auto b) { return a < b ? -1 : a > b ? 1 : 0; };
     int c = order(rkey1->memh_id, rkey2->memh_id);
-    if (c == 0)
+    if (c == 0) {
         c = order(rkey1->base, rkey2->base);
-    if (c == 0)
+    }
+    if (c == 0) {
         c = order(rkey1->length, rkey2->length);
-    if (c == 0)
+    }
+    if (c == 0) {
         c = order(rkey1->list_length, rkey2->list_length);
-    if (c == 0)
+    }
+    if (c == 0) {
         c = memcmp(rkey1->list, rkey2->list, rkey1->list_length);
+    }
     *result = c < 0 ? -1 : c > 0 ? 1 : 0;
     return UCS_OK;
 }

@@ -23,17 +23,21 @@ inline ucs_status_t data_request(ucp_ep *ep, data_way way, const void *buffer, s
                                  ucp_request **req_p) noexcept
 {
     ucs_status_t status = ep->check_usable();
-    if (UCS_UNLIKELY(status != UCS_OK))
+    if (UCS_UNLIKELY(status != UCS_OK)) {
         return status;
-    if (param != nullptr && param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+    }
+    if (param != nullptr && param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL) {
         return UCS_ERR_NO_RESOURCE;
+    }
     ucp_request *req = param != nullptr ? request_get(ep->worker, req_kind::send, param)
                                         : request_get_internal(ep->worker);
-    if (req == nullptr)
+    if (req == nullptr) {
         return UCS_ERR_NO_MEMORY;
+    }
     req->ep = ep;
-    if (param != nullptr && param->op_attr_mask & UCP_OP_ATTR_FLAG_FAST_CMPL)
+    if (param != nullptr && param->op_attr_mask & UCP_OP_ATTR_FLAG_FAST_CMPL) {
         req->flags |= REQ_COPY;
+    }
     status = way == data_way::from_buffer
                  ? req->dt.start_send(buffer, count, dt)
                  : req->dt.start_recv(const_cast<void *>(buffer), count, dt);
@@ -51,8 +55,9 @@ inline ucs_status_t recv_request(ucp_worker *worker, req_kind kind, void *buffer
                                  ucp_request **req_p) noexcept
 {
     ucp_request *req = request_get(worker, kind, param);
-    if (UCS_UNLIKELY(req == nullptr))
+    if (UCS_UNLIKELY(req == nullptr)) {
         return UCS_ERR_NO_MEMORY;
+    }
     ucs_status_t status = req->dt.start_recv(buffer, count, dt);
     if (UCS_UNLIKELY(status != UCS_OK)) {
         request_put(req);
@@ -88,8 +93,9 @@ inline bool start_zcopy(ucp_request *req, uint8_t md_index,
                         void (*abort)(ucp_request *, ucs_status_t) noexcept = comp_abort) noexcept
 {
     uct_mem_h memh = nullptr;
-    if (request_reg(req, md_index, req->dt.contig_ptr(), req->dt.length(), &memh) != UCS_OK)
+    if (request_reg(req, md_index, req->dt.contig_ptr(), req->dt.length(), &memh) != UCS_OK) {
         return false;
+    }
     req->rndv.zmemh = memh;
     comp_begin(req, done);
     req->progress = progress;
@@ -111,8 +117,9 @@ inline ucs_status_t bcopy_piece(ucp_request *req, uint8_t am_id, uct_pack_callba
         req->dt.rewind(before);
         return static_cast<ucs_status_t>(n);
     }
-    if (!req->dt.at_end())
+    if (!req->dt.at_end()) {
         return UCS_INPROGRESS;
+    }
     complete(req, UCS_OK);
     return UCS_OK;
 }
@@ -130,8 +137,9 @@ inline ucs_status_t answered_piece(ucp_request *req, phase waiting, uint8_t am_i
     req->phase = waiting;
     ep->add_outstanding(req);
     ssize_t n = uct_ep_am_bcopy(ep->am_ep, am_id, pack, req, uct_flags);
-    if (UCS_LIKELY(n >= 0))
+    if (UCS_LIKELY(n >= 0)) {
         return UCS_OK;
+    }
     request_unlist(req);
     req->phase = phase_before;
     req->dt.rewind(before);
@@ -150,13 +158,16 @@ UCS_ALWAYS_INLINE ucs_status_t zcopy_piece(ucp_request *req, uint8_t lane, size_
     size_t n = req->dt.to_iov(&iov, &count, room, req->rndv.zmemh);
     ++req->comp.count;
     ucs_status_t status = std::forward<Post>(post)(&iov, count);
-    if (status != UCS_INPROGRESS)
+    if (status != UCS_INPROGRESS) {
         --req->comp.count;
-    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
+    }
+    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS)) {
         return status;
+    }
     req->dt.advance(n);
-    if (!req->dt.at_end())
+    if (!req->dt.at_end()) {
         return UCS_INPROGRESS;
+    }
     comp_end(req);
     return UCS_OK;
 }

@@ -25,15 +25,17 @@ void request_construct(void *arg, void *object)
     auto *worker = static_cast<ucp_worker *>(arg);
     auto *req = new (object) ucp_request;
     req->worker = worker;
-    if (worker->context->request_init)
+    if (worker->context->request_init) {
         worker->context->request_init(req->user());
+    }
 }
 
 void request_destroy(void *arg, void *object)
 {
     auto *worker = static_cast<ucp_worker *>(arg);
-    if (worker->context->request_cleanup)
+    if (worker->context->request_cleanup) {
         worker->context->request_cleanup(static_cast<ucp_request *>(object)->user());
+    }
 }
 
 // The pool is named: the worker has let go of it when it is destroyed.
@@ -71,21 +73,24 @@ worker_proto::worker_proto(ucp_worker *w, size_t alignment)
 
 worker_proto::~worker_proto()
 {
-    while (tag_matcher::recv_entry *e = tags.any_recv())
+    while (tag_matcher::recv_entry *e = tags.any_recv()) {
         tags.remove(e);
+    }
     // A partial tag message's descriptor is among the matcher's messages, too.
     for (auto &[key, part] : partials) {
         free(part.header);
-        if (part.desc && part.desc->what == recv_desc::content::am)
+        if (part.desc && part.desc->what == recv_desc::content::am) {
             free_into(*this, part.desc);
+        }
     }
     while (tag_matcher::msg_entry *m = tags.first_msg()) {
         tags.remove(m);
         free_into(*this, reinterpret_cast<recv_desc *>(m));
     }
-    if (requests.used() && !(worker->flags & UCP_WORKER_FLAG_IGNORE_REQUEST_LEAK))
+    if (requests.used() && !(worker->flags & UCP_WORKER_FLAG_IGNORE_REQUEST_LEAK)) {
         ucs_warn("worker %p: %zu requests were not returned to mpool ucp_requests", (void *)worker,
                  requests.used());
+    }
 }
 
 recv_desc *desc_alloc(ucp_worker *worker, size_t length, bool user_aligned) noexcept
@@ -95,8 +100,9 @@ recv_desc *desc_alloc(ucp_worker *worker, size_t length, bool user_aligned) noex
     bool aligned = !user_aligned || proto->align <= 16;
     if (length <= SMALL_DESC && aligned) {
         desc = static_cast<recv_desc *>(proto->small_descs.get());
-        if (desc == nullptr)
+        if (desc == nullptr) {
             return nullptr;
+        }
         new (desc) recv_desc;
         desc->from = recv_desc::origin::pool;
         desc->data = reinterpret_cast<char *>(desc) + sizeof(recv_desc) + 2 * sizeof(void *);
@@ -108,8 +114,9 @@ recv_desc *desc_alloc(ucp_worker *worker, size_t length, bool user_aligned) noex
         char *mem = static_cast<char *>(
             align <= 16 ? malloc(front + length)
                         : aligned_alloc(align, (front + length + align - 1) / align * align));
-        if (mem == nullptr)
+        if (mem == nullptr) {
             return nullptr;
+        }
         desc = new (mem) recv_desc;
         desc->from = recv_desc::origin::heap;
         desc->data = mem + front;
@@ -153,8 +160,9 @@ recv_desc *desc_keep(ucp_worker *worker, void *msg, size_t hdr_len, size_t lengt
         }
     }
     recv_desc *desc = desc_alloc(worker, length);
-    if (desc != nullptr && length != 0)
+    if (desc != nullptr && length != 0) {
         memcpy(desc->data, data, length);
+    }
     return desc;
 }
 
@@ -175,13 +183,14 @@ void send_internal(ucp_request *req) noexcept
     ucp_ep *ep = req->ep;
     if (ep->can_send()) {
         ucs_status_t status;
-        do
+        do {
             status = req->progress(req);
-        while (status == UCS_INPROGRESS);
-        if (status == UCS_ERR_NO_RESOURCE)
+        } while (status == UCS_INPROGRESS);
+        if (status == UCS_ERR_NO_RESOURCE) {
             ep->queue(req);
-        else if (UCS_UNLIKELY(status != UCS_OK))
+        } else if (UCS_UNLIKELY(status != UCS_OK)) {
             req->abort(req, status);
+        }
     } else {
         ep->queue(req);
     }
@@ -201,21 +210,24 @@ void comp_begin(ucp_request *req, uct_completion_callback_t done) noexcept
 void comp_end(ucp_request *req) noexcept
 {
     req->flags |= REQ_SENT;
-    if (--req->comp.count == 0)
+    if (--req->comp.count == 0) {
         req->comp.func(&req->comp);
-    else
+    } else {
         req->ep->add_outstanding(req);
+    }
 }
 
 void comp_abort(ucp_request *req, ucs_status_t status) noexcept
 {
-    if (req->comp.status == UCS_OK)
+    if (req->comp.status == UCS_OK) {
         req->comp.status = status;
+    }
     req->flags |= REQ_ABORTED;
     if (!(req->flags & REQ_SENT)) {
         req->flags |= REQ_SENT;
-        if (--req->comp.count == 0)
+        if (--req->comp.count == 0) {
             req->comp.func(&req->comp);
+        }
     }
     // else the last uct completion does it
 }
@@ -257,8 +269,9 @@ ucs_status_t control_progress(ucp_request *req) noexcept
     req->pend_lane = req->ep->am_lane_index;
     ucs_status_t status =
         post_control(req->ep, req->control_id, req->control_data, req->control_len);
-    if (status == UCS_OK)
+    if (status == UCS_OK) {
         complete(req, UCS_OK);
+    }
     return status;
 }
 
@@ -269,9 +282,10 @@ void send_control(ucp_ep *ep, uint8_t am_id, const void *data, size_t length) no
     if (ep->can_send()) {
         ucs_status_t status = post_control(ep, am_id, data, length);
         if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE)) {
-            if (UCS_UNLIKELY(status != UCS_OK))
+            if (UCS_UNLIKELY(status != UCS_OK)) {
                 ucs_debug("ep %p: control message %u: %s", (void *)ep, am_id,
                           ucs_status_string(status));
+            }
             return;
         }
     }

@@ -34,9 +34,10 @@ T apply(T *p, uint8_t op, T value, T compare) noexcept
 
 uint64_t apply_sized(void *p, uint8_t op, uint8_t size, uint64_t value, uint64_t compare) noexcept
 {
-    if (size == 4)
+    if (size == 4) {
         return apply(static_cast<uint32_t *>(p), op, static_cast<uint32_t>(value),
                      static_cast<uint32_t>(compare));
+    }
     return apply(static_cast<uint64_t *>(p), op, value, compare);
 }
 
@@ -70,8 +71,9 @@ ucs_status_t amo_progress(ucp_request *req) noexcept
     if (char *p = direct_address(req->rma.rkey, req->rma.address, req->rma.size)) {
         uint64_t old =
             apply_sized(p, req->rma.op, req->rma.size, req->rma.value[0], req->rma.value[1]);
-        if (fetch)
+        if (fetch) {
             memcpy(req->rma.result, &old, req->rma.size);
+        }
         complete(req, UCS_OK);
         return UCS_OK;
     }
@@ -88,8 +90,9 @@ ucs_status_t amo_progress(ucp_request *req) noexcept
         return static_cast<ucs_status_t>(n);
     }
     ++ep->rma_posted; // the answer, if any, comes before the confirmation that a flush asks for
-    if (!fetch)
+    if (!fetch) {
         complete(req, UCS_OK);
+    }
     return UCS_OK;
 }
 
@@ -123,20 +126,24 @@ ucs_status_ptr_t amo(const amo_args &a, const ucp_request_param_t *param) noexce
                       "%s: SWAP and CSWAP need a reply buffer", a.call);
     ucs::opt_guard guard(ep->worker->lock);
     ucs_status_t status = ep->check_usable();
-    if (status != UCS_OK)
+    if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
+    }
     if (char *p = direct_address(a.rkey, a.address, a.size)) {
         uint64_t old = apply_sized(p, static_cast<uint8_t>(a.op), static_cast<uint8_t>(a.size),
                                    a.value, a.compare);
-        if (a.result != nullptr)
+        if (a.result != nullptr) {
             memcpy(a.result, &old, a.size);
+        }
         return post_return_imm(ep->worker, req_kind::send, UCS_OK, param);
     }
-    if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+    if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL) {
         return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
+    }
     ucp_request *req = request_get(ep->worker, req_kind::send, param);
-    if (req == nullptr)
+    if (req == nullptr) {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+    }
     req->ep = ep;
     req->rma.address = a.address;
     req->rma.rkey = a.rkey;
@@ -166,12 +173,14 @@ ucs_status_t amo_handler(void *arg, void *data, size_t length, unsigned)
 {
     auto *worker = static_cast<ucp_worker *>(arg);
     wire::amo_hdr hdr;
-    if (length < sizeof(hdr))
+    if (length < sizeof(hdr)) {
         return drop_damaged(worker, "amo", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
     if ((hdr.size != 4 && hdr.size != 8) || hdr.address % hdr.size != 0 ||
-        hdr.op >= UCP_ATOMIC_OP_LAST)
+        hdr.op >= UCP_ATOMIC_OP_LAST) {
         return drop_damaged(worker, "amo", length);
+    }
     wire::amo_reply_hdr reply = {hdr.req, 0, UCS_OK};
     if (is_mapped(worker, hdr.memh, hdr.address, hdr.size)) {
         reply.value = apply_sized(reinterpret_cast<void *>(hdr.address), hdr.op, hdr.size,
@@ -181,13 +190,15 @@ ucs_status_t amo_handler(void *arg, void *data, size_t length, unsigned)
                   (unsigned long long)hdr.address);
         reply.status = UCS_ERR_INVALID_ADDR;
     }
-    if (hdr.req == 0)
+    if (hdr.req == 0) {
         return UCS_OK;
+    }
     ucp_ep *ep = find_usable_ep(worker, hdr.ep);
-    if (ep == nullptr)
+    if (ep == nullptr) {
         drop_stale(worker, "amo");
-    else
+    } else {
         send_control(ep, AM_ID_AMO_REPLY, reply);
+    }
     return UCS_OK;
 }
 
@@ -195,16 +206,18 @@ ucs_status_t amo_reply_handler(void *arg, void *data, size_t length, unsigned)
 {
     auto *worker = static_cast<ucp_worker *>(arg);
     wire::amo_reply_hdr hdr;
-    if (length < sizeof(hdr))
+    if (length < sizeof(hdr)) {
         return drop_damaged(worker, "amo reply", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
     ucp_request *req = find_request(worker, hdr.req, PHASE_AMO);
     if (req == nullptr) {
         drop_stale(worker, "amo reply");
         return UCS_OK;
     }
-    if (hdr.status == UCS_OK)
+    if (hdr.status == UCS_OK) {
         memcpy(req->rma.result, &hdr.value, req->rma.size);
+    }
     complete(req, hdr.status == UCS_OK ? UCS_OK : UCS_ERR_INVALID_ADDR);
     return UCS_OK;
 }
@@ -226,8 +239,9 @@ UCS_EXPORT ucs_status_ptr_t ucp_atomic_op_nbx(ucp_ep_h ep, ucp_atomic_op_t opcod
             (param->datatype == ucp_dt_make_contig(4) || param->datatype == ucp_dt_make_contig(8)),
         "ucp_atomic_op_nbx: param->datatype must be contiguous of 4 or 8 bytes");
     ucs_status_t status = ucp::check_memory("ucp_atomic_op_nbx", param);
-    if (UCS_UNLIKELY(status != UCS_OK))
+    if (UCS_UNLIKELY(status != UCS_OK)) {
         return UCS_STATUS_PTR(status);
+    }
     auto size = static_cast<uint8_t>(param->datatype >> UCP_DATATYPE_SHIFT);
     void *reply =
         param->op_attr_mask & UCP_OP_ATTR_FIELD_REPLY_BUFFER ? param->reply_buffer : nullptr;
@@ -253,8 +267,9 @@ UCS_EXPORT ucs_status_t ucp_atomic_post(ucp_ep_h ep, ucp_atomic_post_op_t opcode
     ucs_status_ptr_t ptr = ucp::amo(
         {"ucp_atomic_post", ep, map[opcode], value, 0, nullptr, op_size, remote_addr, rkey},
         &param);
-    if (!UCS_PTR_IS_PTR(ptr))
+    if (!UCS_PTR_IS_PTR(ptr)) {
         return UCS_PTR_STATUS(ptr);
+    }
     ucp_request_free(ptr); // completion is seen through flush
     return UCS_OK;
 }

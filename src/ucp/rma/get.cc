@@ -62,8 +62,9 @@ ucs_status_t start_progress(ucp_request *req) noexcept
     }
     if (lane_serves(ep, rkey) && req->dt.is_contig() &&
         length >= ep->lanes[rkey->first.lane].attr->cap.get.min_zcopy &&
-        start_native(req, native_progress, true))
+        start_native(req, native_progress, true)) {
         return native_progress(req);
+    }
     req->progress = software_progress;
     return software_progress(req);
 }
@@ -73,8 +74,9 @@ ucs_status_t start_progress(ucp_request *req) noexcept
 ucs_status_ptr_t get(const rma_args &a, const ucp_request_param_t *param) noexcept
 {
     ucs_status_t status = check_rma(a);
-    if (UCS_UNLIKELY(status != UCS_OK))
+    if (UCS_UNLIKELY(status != UCS_OK)) {
         return UCS_STATUS_PTR(status);
+    }
     ucp_ep *ep = a.ep;
     ucs::opt_guard guard(ep->worker->lock);
     size_t length = a.count ? dt_length(a.dt, a.buffer, a.count) : 0;
@@ -87,13 +89,15 @@ ucs_status_ptr_t get(const rma_args &a, const ucp_request_param_t *param) noexce
             done = true;
         }
     }
-    if (done)
+    if (done) {
         return param != nullptr ? post_return_imm(ep->worker, req_kind::send, UCS_OK, param)
                                 : nullptr;
+    }
     ucp_request *req;
     status = rma_request(a, data_way::into_buffer, param, &req);
-    if (status != UCS_OK)
+    if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
+    }
     req->progress = start_progress;
     req->abort = abort_simple;
     return rma_start(req, param);
@@ -113,8 +117,9 @@ size_t pack_reply(void *dest, void *arg)
 {
     auto *p = static_cast<reply_pack *>(arg);
     memcpy(dest, &p->hdr, sizeof(p->hdr));
-    if (p->length != 0)
+    if (p->length != 0) {
         memcpy(static_cast<char *>(dest) + sizeof(p->hdr), p->data, p->length);
+    }
     return sizeof(p->hdr) + p->length;
 }
 
@@ -127,14 +132,17 @@ ucs_status_t reply_progress(ucp_request *req) noexcept
     size_t n = std::min<size_t>(c[2] - c[4], ep->limits.max_bcopy - sizeof(wire::data_hdr));
     reply_pack pack = {{c[3], c[4]}, reinterpret_cast<void *>(c[1] + c[4]), n};
     bool good = is_mapped(req->worker, c[0], c[1] + c[4], n);
-    if (!good)
+    if (!good) {
         pack = {{c[3], GET_FAILED}, nullptr, 0};
+    }
     ssize_t sent = uct_ep_am_bcopy(ep->am_ep, AM_ID_RMA_GET_REPLY, pack_reply, &pack, 0);
-    if (sent < 0)
+    if (sent < 0) {
         return static_cast<ucs_status_t>(sent);
+    }
     c[4] += n;
-    if (good && c[4] < c[2])
+    if (good && c[4] < c[2]) {
         return UCS_INPROGRESS;
+    }
     complete(req, UCS_OK);
     return UCS_OK;
 }
@@ -145,8 +153,9 @@ ucs_status_t rma_get_handler(void *arg, void *data, size_t length, unsigned)
 {
     auto *worker = static_cast<ucp_worker *>(arg);
     wire::get_hdr hdr;
-    if (length < sizeof(hdr))
+    if (length < sizeof(hdr)) {
         return drop_damaged(worker, "get", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
     ucp_ep *ep = find_usable_ep(worker, hdr.ep);
     if (ep == nullptr) {
@@ -177,8 +186,9 @@ ucs_status_t rma_get_reply_handler(void *arg, void *data, size_t length, unsigne
 {
     auto *worker = static_cast<ucp_worker *>(arg);
     wire::data_hdr hdr;
-    if (length < sizeof(hdr))
+    if (length < sizeof(hdr)) {
         return drop_damaged(worker, "get reply", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
     ucp_request *req = find_request(worker, hdr.req, PHASE_RMA_GET);
     if (req == nullptr) {
@@ -190,13 +200,16 @@ ucs_status_t rma_get_reply_handler(void *arg, void *data, size_t length, unsigne
         return UCS_OK;
     }
     size_t n = length - sizeof(hdr);
-    if (n > req->remaining)
+    if (n > req->remaining) {
         return drop_damaged(worker, "get reply", length);
-    if (req->comp.status == UCS_OK)
+    }
+    if (req->comp.status == UCS_OK) {
         req->comp.status = req->dt.unpack(hdr.offset, static_cast<char *>(data) + sizeof(hdr), n);
+    }
     req->remaining -= n;
-    if (req->remaining == 0)
+    if (req->remaining == 0) {
         complete(req, req->comp.status);
+    }
     return UCS_OK;
 }
 
@@ -210,13 +223,15 @@ UCS_EXPORT ucs_status_ptr_t ucp_get_nbx(ucp_ep_h ep, void *buffer, size_t count,
 {
     UCS_CHECK_ARG_PTR(param != nullptr, "ucp_get_nbx: param must not be NULL");
     ucs_status_t status = ucp::check_memory("ucp_get_nbx", param);
-    if (UCS_UNLIKELY(status != UCS_OK))
+    if (UCS_UNLIKELY(status != UCS_OK)) {
         return UCS_STATUS_PTR(status);
+    }
     ucp_datatype_t dt =
         param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
     const ucp::rma_args args = {"ucp_get_nbx", ep, buffer, count, dt, remote_addr, rkey};
-    if (UCS_UNLIKELY(ucp::is_sgl(dt, param)))
+    if (UCS_UNLIKELY(ucp::is_sgl(dt, param))) {
         return ucp::sgl(ucp::get, args, param);
+    }
     return ucp::get(args, param);
 }
 

@@ -14,8 +14,9 @@ void unordered_done(uct_completion_t *comp)
     ucp_request *req = ucp_request::from_comp(comp);
     ucp_ep *ep = req->flags & REQ_ABORTED ? nullptr : req->ep; // counted, and it may be gone
     complete(req, comp->status);
-    if (ep != nullptr)
+    if (ep != nullptr) {
         ep->unordered_done();
+    }
 }
 
 void unordered_abort(ucp_request *req, ucs_status_t status) noexcept
@@ -35,8 +36,9 @@ void take_share(ucp_request *req) noexcept
 {
     const ucp_rkey *rkey = req->rma.rkey;
     double left_bandwidth = 0;
-    for (unsigned i = req->rma.rail; i <= rkey->more_count; ++i)
+    for (unsigned i = req->rma.rail; i <= rkey->more_count; ++i) {
         left_bandwidth += lane_of(req, i).bandwidth();
+    }
     size_t offset = req->dt.offset();
     req->rma.share_end =
         req->rma.rail == rkey->more_count
@@ -49,8 +51,9 @@ void take_share(ucp_request *req) noexcept
 bool register_rails(ucp_request *req) noexcept
 {
     auto *memory = new (std::nothrow) rail_memory{};
-    if (memory == nullptr)
+    if (memory == nullptr) {
         return false;
+    }
     memory->context = req->worker->context;
     for (unsigned i = 1; i <= req->rma.rkey->more_count; ++i) {
         if (!rail_memory_add(req, memory, lane_of(req, i).md_index, UCT_MD_MEM_ACCESS_RMA)) {
@@ -74,14 +77,17 @@ bool start_native(ucp_request *req, ucs_status_t (*progress)(ucp_request *) noex
     uint8_t md_index = lane_of(req, 0).md_index;
     bool started = unordered ? start_zcopy(req, md_index, progress, unordered_done, unordered_abort)
                              : start_zcopy(req, md_index, progress);
-    if (!started)
+    if (!started) {
         return false;
+    }
     req->rma.rail = 0;
     req->rma.share_end = req->dt.length();
-    if (UCS_UNLIKELY(striped) && register_rails(req))
+    if (UCS_UNLIKELY(striped) && register_rails(req)) {
         take_share(req);
-    if (unordered)
+    }
+    if (unordered) {
         ++req->ep->unordered;
+    }
     return true;
 }
 

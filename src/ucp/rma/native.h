@@ -34,8 +34,9 @@ UCS_ALWAYS_INLINE ucs_status_t native_piece(ucp_request *req, const rkey_rail &r
             return post(lane, iov, count, address, rail.bundle.rkey, &req->comp);
         });
     // Only a request with bytes left is still ours to look at.
-    if (UCS_UNLIKELY(status == UCS_INPROGRESS) && req->dt.offset() == req->rma.share_end)
+    if (UCS_UNLIKELY(status == UCS_INPROGRESS) && req->dt.offset() == req->rma.share_end) {
         next_share(req);
+    }
     return status;
 }
 

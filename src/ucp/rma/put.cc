@@ -16,13 +16,15 @@ ucs_status_t check_rma(const rma_args &a) noexcept
     UCS_CHECK_ARG(a.ep != nullptr, "%s: ep must not be NULL", a.call);
     UCS_CHECK_ARG(a.ep->worker->context->has_feature(UCP_FEATURE_RMA),
                   "%s: the context was created without UCP_FEATURE_RMA", a.call);
-    if (a.count == 0)
+    if (a.count == 0) {
         return UCS_OK;
+    }
     UCS_CHECK_ARG(a.buffer != nullptr, "%s: buffer must not be NULL", a.call);
     UCS_CHECK_ARG(a.rkey != nullptr, "%s: rkey must not be NULL", a.call);
     uint64_t cls = a.dt & UCP_DATATYPE_CLASS_MASK;
-    if (cls != UCP_DATATYPE_CONTIG && cls != UCP_DATATYPE_IOV)
+    if (cls != UCP_DATATYPE_CONTIG && cls != UCP_DATATYPE_IOV) {
         return UCS_ERR_UNSUPPORTED;
+    }
     return UCS_OK;
 }
 
@@ -70,12 +72,14 @@ ucs_status_t start_progress(ucp_request *req) noexcept
     }
     if (lane_serves(ep, rkey) && req->dt.is_contig() && length > ep->limits.put_message &&
         length >= ep->lanes[rkey->first.lane].attr->cap.put.min_zcopy &&
-        start_native(req, native_progress, false))
+        start_native(req, native_progress, false)) {
         return native_progress(req);
+    }
     if (!req->dt.is_contig() || length < ep->limits.zcopy_thresh ||
         ep->limits.max_hdr < sizeof(wire::put_hdr) ||
-        !start_zcopy(req, ep->am_lane().md_index, software_zcopy_progress))
+        !start_zcopy(req, ep->am_lane().md_index, software_zcopy_progress)) {
         req->progress = software_progress;
+    }
     ++ep->rma_posted;
     return req->progress(req);
 }
@@ -100,17 +104,21 @@ ucs_status_t put_at_once(const rma_args &a, size_t length) noexcept
     ucp_ep *ep = a.ep;
     if (length > ep->limits.put_message && lane_serves(ep, a.rkey)) {
         const lane &l = ep->lanes[a.rkey->first.lane];
-        if (length <= l.attr->cap.put.max_short && l.attr->cap.flags & UCT_IFACE_FLAG_PUT_SHORT)
+        if (length <= l.attr->cap.put.max_short && l.attr->cap.flags & UCT_IFACE_FLAG_PUT_SHORT) {
             return uct_ep_put_short(l.ep, a.buffer, static_cast<unsigned>(length), a.address,
                                     a.rkey->first.bundle.rkey);
+        }
         return UCS_ERR_NO_RESOURCE;
     }
-    if (length + sizeof(wire::put_hdr) > ep->limits.max_bcopy || length >= ep->limits.zcopy_thresh)
+    if (length + sizeof(wire::put_hdr) > ep->limits.max_bcopy ||
+        length >= ep->limits.zcopy_thresh) {
         return UCS_ERR_NO_RESOURCE;
+    }
     put_pack pack = {{a.rkey->memh_id, a.address, ep->remote_id}, a.buffer, length};
     ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_RMA_PUT, pack_small, &pack, 0);
-    if (n < 0)
+    if (n < 0) {
         return static_cast<ucs_status_t>(n);
+    }
     ++ep->rma_posted;
     return UCS_OK;
 }
@@ -120,8 +128,9 @@ ucs_status_t put_at_once(const rma_args &a, size_t length) noexcept
 ucs_status_ptr_t put(const rma_args &a, const ucp_request_param_t *param) noexcept
 {
     ucs_status_t status = check_rma(a);
-    if (UCS_UNLIKELY(status != UCS_OK))
+    if (UCS_UNLIKELY(status != UCS_OK)) {
         return UCS_STATUS_PTR(status);
+    }
     ucp_ep *ep = a.ep;
     ucs::opt_guard guard(ep->worker->lock);
     size_t length = a.count ? dt_length(a.dt, a.buffer, a.count) : 0;
@@ -136,13 +145,15 @@ ucs_status_ptr_t put(const rma_args &a, const ucp_request_param_t *param) noexce
             status = put_at_once(a, length);
         }
     }
-    if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE))
+    if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE)) {
         return param != nullptr ? post_return_imm(ep->worker, req_kind::send, status, param)
                                 : UCS_STATUS_PTR(status);
+    }
     ucp_request *req;
     status = rma_request(a, data_way::from_buffer, param, &req);
-    if (status != UCS_OK)
+    if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
+    }
     req->progress = start_progress;
     req->abort = abort_simple;
     return rma_start(req, param);
@@ -150,11 +161,13 @@ ucs_status_ptr_t put(const rma_args &a, const ucp_request_param_t *param) noexce
 
 ucs_status_t rma_wait(ucp_worker *worker, ucs_status_ptr_t ptr) noexcept
 {
-    if (!UCS_PTR_IS_PTR(ptr))
+    if (!UCS_PTR_IS_PTR(ptr)) {
         return UCS_PTR_STATUS(ptr);
+    }
     ucs_status_t status;
-    while ((status = ucp_request_check_status(ptr)) == UCS_INPROGRESS)
+    while ((status = ucp_request_check_status(ptr)) == UCS_INPROGRESS) {
         ucp_worker_progress(worker);
+    }
     ucp_request_free(ptr);
     return status;
 }
@@ -165,8 +178,9 @@ ucs_status_t rma_put_handler(void *arg, void *data, size_t length, unsigned)
 {
     auto *worker = static_cast<ucp_worker *>(arg);
     wire::put_hdr hdr;
-    if (length < sizeof(hdr))
+    if (length < sizeof(hdr)) {
         return drop_damaged(worker, "put", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
     size_t n = length - sizeof(hdr);
     if (!is_mapped(worker, hdr.memh, hdr.address, n)) {
@@ -187,8 +201,9 @@ ucs_status_t flush_progress(ucp_request *req) noexcept
 {
     req->pend_lane = req->ep->am_lane_index;
     ucs_status_t status = rma_post_ack_request(req->ep, req->control_data[0]);
-    if (status == UCS_OK)
+    if (status == UCS_OK) {
         complete(req, UCS_OK);
+    }
     return status;
 }
 
@@ -196,18 +211,21 @@ ucs_status_t flush_progress(ucp_request *req) noexcept
 
 ucs_status_t rma_post_ack_request(ucp_ep *ep, uint64_t seq) noexcept
 {
-    if (ep->limits.max_short < sizeof(seq))
+    if (ep->limits.max_short < sizeof(seq)) {
         return UCS_ERR_UNSUPPORTED;
+    }
     return uct_ep_am_short(ep->am_ep, AM_ID_RMA_FLUSH, ep->remote_id, &seq, sizeof(seq));
 }
 
 void rma_request_ack(ucp_ep *ep) noexcept
 {
-    if (ep->rma_posted == ep->rma_acked || ep->check_usable() != UCS_OK)
+    if (ep->rma_posted == ep->rma_acked || ep->check_usable() != UCS_OK) {
         return;
+    }
     ucp_request *req = request_get_internal(ep->worker);
-    if (req == nullptr)
+    if (req == nullptr) {
         return ep->set_failed(UCS_ERR_NO_MEMORY);
+    }
     req->ep = ep;
     req->control_data[0] = ep->rma_posted;
     req->progress = flush_progress;
@@ -219,14 +237,16 @@ ucs_status_t rma_flush_handler(void *arg, void *data, size_t length, unsigned)
 {
     auto *worker = static_cast<ucp_worker *>(arg);
     wire::flush_hdr hdr;
-    if (length < sizeof(hdr))
+    if (length < sizeof(hdr)) {
         return drop_damaged(worker, "rma flush", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
     ucp_ep *ep = find_usable_ep(worker, hdr.ep);
-    if (ep == nullptr)
+    if (ep == nullptr) {
         drop_stale(worker, "rma flush");
-    else
+    } else {
         send_control(ep, AM_ID_RMA_ACK, wire::flush_hdr{ep->remote_id, hdr.seq});
+    }
     return UCS_OK;
 }
 
@@ -234,8 +254,9 @@ ucs_status_t rma_ack_handler(void *arg, void *data, size_t length, unsigned)
 {
     auto *worker = static_cast<ucp_worker *>(arg);
     wire::flush_hdr hdr;
-    if (length < sizeof(hdr))
+    if (length < sizeof(hdr)) {
         return drop_damaged(worker, "rma ack", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
     ucp_ep *ep = find_usable_ep(worker, hdr.ep);
     if (ep == nullptr) {
@@ -257,14 +278,16 @@ UCS_EXPORT ucs_status_ptr_t ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t 
 {
     UCS_CHECK_ARG_PTR(param != nullptr, "ucp_put_nbx: param must not be NULL");
     ucs_status_t status = ucp::check_memory("ucp_put_nbx", param);
-    if (UCS_UNLIKELY(status != UCS_OK))
+    if (UCS_UNLIKELY(status != UCS_OK)) {
         return UCS_STATUS_PTR(status);
+    }
     ucp_datatype_t dt =
         param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
     const ucp::rma_args args = {"ucp_put_nbx", ep,  const_cast<void *>(buffer), count, dt,
                                 remote_addr,   rkey};
-    if (UCS_UNLIKELY(ucp::is_sgl(dt, param)))
+    if (UCS_UNLIKELY(ucp::is_sgl(dt, param))) {
         return ucp::sgl(ucp::put, args, param);
+    }
     return ucp::put(args, param);
 }
 

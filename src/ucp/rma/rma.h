@@ -36,11 +36,13 @@ ucs_status_t check_rma(const rma_args &a) noexcept;
 // hold it, or a fence forbids its use.
 inline char *direct_address(ucp_rkey *rkey, uint64_t address, size_t length) noexcept
 {
-    if (UCS_UNLIKELY(!rkey->resolved))
+    if (UCS_UNLIKELY(!rkey->resolved)) {
         rkey_resolve(rkey);
+    }
     if (rkey->direct == nullptr || address < rkey->base || length > rkey->length ||
-        address - rkey->base > rkey->length - length || !rkey->ep->direct_allowed())
+        address - rkey->base > rkey->length - length || !rkey->ep->direct_allowed()) {
         return nullptr;
+    }
     return static_cast<char *>(rkey->direct) + (address - rkey->base);
 }
 
@@ -49,8 +51,9 @@ inline ucs_status_t rma_request(const rma_args &a, data_way way, const ucp_reque
                                 ucp_request **req_p) noexcept
 {
     ucs_status_t status = data_request(a.ep, way, a.buffer, a.count, a.dt, param, req_p);
-    if (status != UCS_OK)
+    if (status != UCS_OK) {
         return status;
+    }
     (*req_p)->rma.address = a.address;
     (*req_p)->rma.rkey = a.rkey;
     return UCS_OK;
@@ -62,8 +65,9 @@ inline char nbi_tag;
 // Starts it.
 inline ucs_status_ptr_t rma_start(ucp_request *req, const ucp_request_param_t *param) noexcept
 {
-    if (param != nullptr)
+    if (param != nullptr) {
         return send_request(req, param);
+    }
     send_internal(req);
     return &nbi_tag;
 }

@@ -36,15 +36,17 @@ size_t pack_rts(void *dest, void *arg)
         const lane &l = ep->lanes[ep->rma_lane_index()];
         hdr.rkey_len = static_cast<uint32_t>(
             rails_pack_keys(req, l.md_index, req->rndv.zmemh, p + sizeof(hdr)));
-        if (hdr.rkey_len != 0)
+        if (hdr.rkey_len != 0) {
             hdr.address = reinterpret_cast<uintptr_t>(req->dt.contig_ptr());
+        }
     }
     if (hdr.kind == wire::RTS_AM) {
         hdr.am_id = req->send.am_id;
         hdr.header_len = req->send.header_len;
         hdr.flags = req->send.am_flags & UCP_AM_SEND_FLAG_REPLY ? wire::RTS_FLAG_REPLY : 0;
-        if (hdr.header_len != 0)
+        if (hdr.header_len != 0) {
             memcpy(p + sizeof(hdr) + hdr.rkey_len, req->send.header, hdr.header_len);
+        }
     } else {
         hdr.tag = req->send.tag;
     }
@@ -107,10 +109,12 @@ ucs_status_t data_progress(ucp_request *req) noexcept
             ++req->comp.count;
             ucs_status_t status = uct_ep_am_zcopy(ep->am_ep, AM_ID_RNDV_DATA, &hdr, sizeof(hdr),
                                                   &iov, count, 0, &req->comp);
-            if (status != UCS_INPROGRESS)
+            if (status != UCS_INPROGRESS) {
                 --req->comp.count;
-            if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS))
+            }
+            if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS)) {
                 return status;
+            }
             req->dt.advance(n);
         } else {
             ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_RNDV_DATA, pack_data, req, 0);
@@ -120,12 +124,14 @@ ucs_status_t data_progress(ucp_request *req) noexcept
             }
             if (req->dt.offset() == before) { // a generic type that packs less than it promised
                 req->rndv.posted = before;
-                if (req->comp.status == UCS_OK)
+                if (req->comp.status == UCS_OK) {
                     req->comp.status = UCS_ERR_IO_ERROR;
+                }
             }
         }
-        if (req->dt.offset() < req->rndv.posted)
+        if (req->dt.offset() < req->rndv.posted) {
             return UCS_INPROGRESS;
+        }
     }
     comp_end(req);
     return UCS_OK;
@@ -133,8 +139,9 @@ ucs_status_t data_progress(ucp_request *req) noexcept
 
 void rts_abort(ucp_request *req, ucs_status_t status) noexcept
 {
-    if (req->phase == PHASE_RTS)
+    if (req->phase == PHASE_RTS) {
         req->worker->proto->announced.keep(req);
+    }
     complete(req, status);
 }
 
@@ -217,20 +224,24 @@ ucs_status_t rndv_get_progress(ucp_request *req) noexcept
     ++req->comp.count;
     ucs_status_t status = uct_ep_get_zcopy(l.ep, &iov, 1, req->rndv.remote_addr + offset,
                                            req->rndv.bundle.rkey, &req->comp);
-    if (status != UCS_INPROGRESS)
+    if (status != UCS_INPROGRESS) {
         --req->comp.count;
+    }
     if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS)) {
-        if (status == UCS_ERR_NO_RESOURCE)
+        if (status == UCS_ERR_NO_RESOURCE) {
             return status;
+        }
         // get_done() decides what the failure means.
-        if (req->comp.status == UCS_OK)
+        if (req->comp.status == UCS_OK) {
             req->comp.status = status;
+        }
         comp_end(req);
         return UCS_OK;
     }
     req->rndv.posted += n;
-    if (req->rndv.posted < req->remaining)
+    if (req->rndv.posted < req->remaining) {
         return UCS_INPROGRESS;
+    }
     comp_end(req);
     return UCS_OK;
 }
@@ -240,23 +251,29 @@ namespace {
 bool start_get(ucp_request *req, const rts_hdr *rts) noexcept
 {
     ucp_ep *ep = req->ep;
-    if (rts->address == 0 || rts->rkey_len == 0 || !req->dt.is_contig())
+    if (rts->address == 0 || rts->rkey_len == 0 || !req->dt.is_contig()) {
         return false;
-    if (UCS_UNLIKELY(ep->rail_count > 1) && rails_get(req, rts, get_done))
+    }
+    if (UCS_UNLIKELY(ep->rail_count > 1) && rails_get(req, rts, get_done)) {
         return true;
+    }
     const void *key;
     uint8_t index = rkey_lane(ep, rts + 1, rts->rkey_len, UCT_IFACE_FLAG_GET_ZCOPY, &key);
-    if (index == NO_LANE)
+    if (index == NO_LANE) {
         return false;
+    }
     const lane &l = ep->lanes[index];
-    if (rts->size < l.attr->cap.get.min_zcopy || l.attr->cap.get.max_zcopy == 0)
+    if (rts->size < l.attr->cap.get.min_zcopy || l.attr->cap.get.max_zcopy == 0) {
         return false;
+    }
     uct_mem_h memh = nullptr;
-    if (request_reg(req, l.md_index, req->dt.contig_ptr(), rts->size, &memh) != UCS_OK)
+    if (request_reg(req, l.md_index, req->dt.contig_ptr(), rts->size, &memh) != UCS_OK) {
         return false;
+    }
     uct_component_h cmpt = ep->worker->context->mds[l.md_index].cmpt;
-    if (uct_rkey_unpack(cmpt, key, &req->rndv.bundle) != UCS_OK)
+    if (uct_rkey_unpack(cmpt, key, &req->rndv.bundle) != UCS_OK) {
         return false;
+    }
     req->rndv.cmpt = cmpt;
     req->rndv.zmemh = memh;
     req->rndv.lane = index;
@@ -285,10 +302,11 @@ void rndv_send_am(ucp_request *req) noexcept
 void rndv_refuse(ucp_worker *worker, const rts_hdr *rts, ucs_status_t status) noexcept
 {
     ucp_ep *ep = find_usable_ep(worker, rts->ep);
-    if (ep != nullptr)
+    if (ep != nullptr) {
         answer(ep, rts->req, status);
-    else
+    } else {
         drop_stale(worker, "rendezvous");
+    }
 }
 
 void rndv_recv(ucp_request *req, const rts_hdr *rts) noexcept
@@ -319,8 +337,9 @@ ucs_status_t rndv_rts_handler(void *arg, void *data, size_t length, unsigned)
     const auto *rts = static_cast<const rts_hdr *>(data);
     alignas(rts_hdr) char copy[512];
     if (length < sizeof(*rts) || rts->rkey_len > length - sizeof(*rts) ||
-        rts->header_len > length - sizeof(*rts) - rts->rkey_len)
+        rts->header_len > length - sizeof(*rts) - rts->rkey_len) {
         return drop_damaged(worker, "rts", length);
+    }
     if (UCS_UNLIKELY(reinterpret_cast<uintptr_t>(data) % alignof(rts_hdr)) &&
         length <= sizeof(copy)) {
         memcpy(copy, data, length);
@@ -340,8 +359,9 @@ ucs_status_t rndv_rtr_handler(void *arg, void *data, size_t length, unsigned)
 {
     auto *worker = static_cast<ucp_worker *>(arg);
     wire::rtr_hdr rtr;
-    if (length < sizeof(rtr))
+    if (length < sizeof(rtr)) {
         return drop_damaged(worker, "rtr", length);
+    }
     memcpy(&rtr, data, sizeof(rtr));
     ucp_request *req = find_request(worker, rtr.sreq, PHASE_RTS);
     if (req == nullptr) {
@@ -349,8 +369,9 @@ ucs_status_t rndv_rtr_handler(void *arg, void *data, size_t length, unsigned)
         drop_stale(worker, "rtr");
         return UCS_OK;
     }
-    if (rtr.size > req->dt.length())
+    if (rtr.size > req->dt.length()) {
         return drop_damaged(worker, "rtr", length);
+    }
     ucp_ep *ep = req->ep;
     request_unlist(req);
     req->phase = PHASE_RNDV_SEND;
@@ -363,8 +384,9 @@ ucs_status_t rndv_rtr_handler(void *arg, void *data, size_t length, unsigned)
     if (req->dt.is_contig() && rtr.size >= ep->limits.zcopy_thresh &&
         ep->limits.max_hdr >= sizeof(wire::data_hdr) &&
         request_reg(req, ep->am_lane().md_index, req->dt.contig_ptr(), req->dt.length(), &memh) ==
-            UCS_OK)
+            UCS_OK) {
         req->control_len = 1;
+    }
     req->rndv.zmemh = memh;
     req->progress = data_progress;
     req->abort = comp_abort;
@@ -377,8 +399,9 @@ ucs_status_t rndv_data_handler(void *arg, void *data, size_t length, unsigned)
 {
     auto *worker = static_cast<ucp_worker *>(arg);
     wire::data_hdr hdr;
-    if (length < sizeof(hdr))
+    if (length < sizeof(hdr)) {
         return drop_damaged(worker, "rndv data", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
     ucp_request *req = find_request(worker, hdr.req, PHASE_RNDV_RECV);
     if (req == nullptr) {
@@ -386,14 +409,17 @@ ucs_status_t rndv_data_handler(void *arg, void *data, size_t length, unsigned)
         return UCS_OK;
     }
     size_t n = length - sizeof(hdr);
-    if (n > req->remaining)
+    if (n > req->remaining) {
         return drop_damaged(worker, "rndv data", length);
-    if (req->comp.status == UCS_OK)
+    }
+    if (req->comp.status == UCS_OK) {
         req->comp.status =
             req->dt.unpack(hdr.offset, static_cast<const char *>(data) + sizeof(hdr), n);
+    }
     req->remaining -= n;
-    if (req->remaining == 0)
+    if (req->remaining == 0) {
         complete(req, req->comp.status);
+    }
     return UCS_OK;
 }
 
@@ -401,8 +427,9 @@ ucs_status_t rndv_ats_handler(void *arg, void *data, size_t length, unsigned)
 {
     auto *worker = static_cast<ucp_worker *>(arg);
     wire::answer_hdr hdr;
-    if (length < sizeof(hdr))
+    if (length < sizeof(hdr)) {
         return drop_damaged(worker, "ats", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
     ucp_request *req = find_request(worker, hdr.req, PHASE_RTS);
     if (req == nullptr) {
@@ -410,8 +437,9 @@ ucs_status_t rndv_ats_handler(void *arg, void *data, size_t length, unsigned)
         drop_stale(worker, "ats");
         return UCS_OK;
     }
-    if (hdr.status > 0 || hdr.status <= UCS_ERR_LAST)
+    if (hdr.status > 0 || hdr.status <= UCS_ERR_LAST) {
         return drop_damaged(worker, "ats", length);
+    }
     complete(req, static_cast<ucs_status_t>(hdr.status));
     return UCS_OK;
 }

@@ -37,24 +37,27 @@ namespace {
 
 stream_state *state_of(ucp_ep *ep) noexcept
 {
-    if (ep->stream == nullptr)
+    if (ep->stream == nullptr) {
         ep->stream = new (std::nothrow) stream_state;
+    }
     return static_cast<stream_state *>(ep->stream);
 }
 
 // An endpoint that the user does not have yet stays out of what it is told.
 void set_ready(ucp_ep *ep, stream_state *s) noexcept
 {
-    if (s->ready || ep->origin == ep_origin::reply)
+    if (s->ready || ep->origin == ep_origin::reply) {
         return;
+    }
     s->ready = true;
     ep->worker->proto->stream_ready.push_back(ep);
 }
 
 void clear_ready(ucp_ep *ep, stream_state *s) noexcept
 {
-    if (!s->ready)
+    if (!s->ready) {
         return;
+    }
     s->ready = false;
     auto &list = ep->worker->proto->stream_ready;
     list.erase(std::remove(list.begin(), list.end(), ep), list.end());
@@ -70,8 +73,9 @@ void free_chunk(stream_chunk *c) noexcept
 // Enough for the receive to complete.
 bool enough(const ucp_request *req, size_t have) noexcept
 {
-    if (have == req->dt.length())
+    if (have == req->dt.length()) {
         return true;
+    }
     return !(req->flags & REQ_WAITALL) && have != 0 && have % req->stream.elem == 0;
 }
 
@@ -86,16 +90,18 @@ size_t fill(ucp_request *req, const void *data, size_t length) noexcept
     size_t room = req->dt.length() - req->info.length;
     size_t n = std::min(room, length);
     ucs_status_t status = req->dt.unpack(req->info.length, data, n);
-    if (status != UCS_OK && req->comp.status == UCS_OK)
+    if (status != UCS_OK && req->comp.status == UCS_OK) {
         req->comp.status = status;
+    }
     req->info.length += n;
     return n;
 }
 
 void finish(ucp_request *req) noexcept
 {
-    if (req->stream.length_p != nullptr)
+    if (req->stream.length_p != nullptr) {
         *req->stream.length_p = req->info.length;
+    }
     complete(req, req->comp.status);
 }
 
@@ -130,8 +136,9 @@ size_t pack_request(void *dest, void *arg)
 
 ucs_status_t bcopy_progress(ucp_request *req) noexcept
 {
-    if (!req->dt.at_end())
+    if (!req->dt.at_end()) {
         return bcopy_piece(req, AM_ID_STREAM, pack_request);
+    }
     complete(req, UCS_OK);
     return UCS_OK;
 }
@@ -145,8 +152,9 @@ ucs_status_t start_progress(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
     if (!wants_zcopy(req) || ep->limits.max_hdr < sizeof(uint64_t) ||
-        !start_zcopy(req, ep->am_lane().md_index, zcopy_progress))
+        !start_zcopy(req, ep->am_lane().md_index, zcopy_progress)) {
         req->progress = bcopy_progress;
+    }
     return req->progress(req);
 }
 
@@ -156,8 +164,9 @@ ucs_status_ptr_t stream_send(const char *call, ucp_ep *ep, const void *buffer, s
     ucp_worker *worker = ep->worker;
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_STREAM),
                       "%s: the context was created without UCP_FEATURE_STREAM", call);
-    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK))
+    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK)) {
         return UCS_STATUS_PTR(kind);
+    }
     ucs::opt_guard guard(worker->lock);
     if (UCS_LIKELY((dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG)) {
         size_t length = count * (dt >> UCP_DATATYPE_SHIFT);
@@ -175,14 +184,16 @@ ucs_status_ptr_t stream_send(const char *call, ucp_ep *ep, const void *buffer, s
                 ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_STREAM, pack_send, &pack, 0);
                 status = n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n);
             }
-            if (status != UCS_ERR_NO_RESOURCE)
+            if (status != UCS_ERR_NO_RESOURCE) {
                 return post_return_imm(worker, req_kind::send, status, param);
+            }
         }
     }
     ucp_request *req;
     ucs_status_t status = data_request(ep, data_way::from_buffer, buffer, count, dt, param, &req);
-    if (status != UCS_OK)
+    if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
+    }
     req->progress = start_progress;
     req->abort = abort_simple;
     return send_request(req, param);
@@ -197,8 +208,9 @@ void drain(stream_state *s, ucp_request *req) noexcept
         size_t left = c->desc->length - c->used;
         size_t n = fill(req, static_cast<char *>(c->desc->data) + c->used, left);
         c->used += n;
-        if (c->used < c->desc->length)
+        if (c->used < c->desc->length) {
             return;
+        }
         free_chunk(c);
     }
 }
@@ -207,12 +219,14 @@ void drain(stream_state *s, ucp_request *req) noexcept
 size_t kept_for(stream_state *s, const ucp_request *req) noexcept
 {
     size_t have = 0, wanted = req->dt.length();
-    if (!s->recvs.empty())
+    if (!s->recvs.empty()) {
         return 0;
+    }
     for (stream_chunk *c : s->chunks) {
         have += c->desc->length - c->used;
-        if (have >= wanted)
+        if (have >= wanted) {
             return wanted;
+        }
     }
     return have;
 }
@@ -225,17 +239,20 @@ ucs_status_ptr_t stream_recv(const char *call, ucp_ep *ep, void *buffer, size_t 
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_STREAM),
                       "%s: the context was created without UCP_FEATURE_STREAM", call);
     UCS_CHECK_ARG_PTR(length_p != nullptr, "%s: length must not be NULL", call);
-    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK))
+    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK)) {
         return UCS_STATUS_PTR(kind);
+    }
     ucs::opt_guard guard(worker->lock);
     stream_state *s = state_of(ep);
-    if (s == nullptr)
+    if (s == nullptr) {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+    }
     ucp_request *req;
     ucs_status_t status =
         recv_request(worker, req_kind::stream_recv, buffer, count, dt, param, &req);
-    if (status != UCS_OK)
+    if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
+    }
     req->ep = ep;
     req->info = {0, 0};
     req->comp.status = UCS_OK;
@@ -245,15 +262,17 @@ ucs_status_ptr_t stream_recv(const char *call, ucp_ep *ep, void *buffer, size_t 
                            : 1;
     req->abort = recv_abort;
     req->phase = PHASE_STREAM;
-    if (flags & UCP_STREAM_RECV_FLAG_WAITALL)
+    if (flags & UCP_STREAM_RECV_FLAG_WAITALL) {
         req->flags |= REQ_WAITALL;
+    }
     req->flags |= REQ_POSTING;
     bool must_end = param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
     bool may_take = !must_end || enough(req, kept_for(s, req)); // else the bytes stay
     if (may_take && s->recvs.empty()) {
         drain(s, req);
-        if (s->chunks.empty())
+        if (s->chunks.empty()) {
             clear_ready(ep, s);
+        }
     }
     if (satisfied(req)) {
         finish(req);
@@ -275,8 +294,9 @@ ucs_status_t stream_handler(void *arg, void *data, size_t length, unsigned flags
 {
     auto *worker = static_cast<ucp_worker *>(arg);
     uint64_t id;
-    if (length < sizeof(id))
+    if (length < sizeof(id)) {
         return drop_damaged(worker, "stream", length);
+    }
     memcpy(&id, data, sizeof(id));
     ucp_ep *ep = find_usable_ep(worker, id);
     stream_state *s = ep != nullptr ? state_of(ep) : nullptr;
@@ -287,14 +307,17 @@ ucs_status_t stream_handler(void *arg, void *data, size_t length, unsigned flags
     size_t head = sizeof(id);
     while (s->chunks.empty() && head < length) {
         ucp_request *req = s->recvs.front();
-        if (req == nullptr)
+        if (req == nullptr) {
             break;
+        }
         head += fill(req, static_cast<char *>(data) + head, length - head);
-        if (satisfied(req))
+        if (satisfied(req)) {
             finish(req);
+        }
     }
-    if (head == length)
+    if (head == length) {
         return UCS_OK;
+    }
     auto *c = new (std::nothrow) stream_chunk;
     bool keep = false;
     // The descriptor's back pointer takes the eight bytes in front of the data, which are ours.
@@ -317,8 +340,9 @@ ucs_status_t stream_handler(void *arg, void *data, size_t length, unsigned flags
 void ep_proto_owned(ucp_ep *ep) noexcept
 {
     auto *s = static_cast<stream_state *>(ep->stream);
-    if (s != nullptr && !s->chunks.empty())
+    if (s != nullptr && !s->chunks.empty()) {
         set_ready(ep, s);
+    }
 }
 
 void ep_proto_failed(ucp_ep *ep, ucs_status_t status) noexcept
@@ -326,8 +350,9 @@ void ep_proto_failed(ucp_ep *ep, ucs_status_t status) noexcept
     // A callback may close the endpoint, and the state is gone with it.
     while (auto *s = static_cast<stream_state *>(ep->stream)) {
         ucp_request *req = s->recvs.pop_front();
-        if (req == nullptr)
+        if (req == nullptr) {
             break;
+        }
         req->flags &= ~REQ_LISTED;
         complete(req, status);
     }
@@ -336,15 +361,17 @@ void ep_proto_failed(ucp_ep *ep, ucs_status_t status) noexcept
 void ep_proto_cleanup(ucp_ep *ep) noexcept
 {
     auto *s = static_cast<stream_state *>(ep->stream);
-    if (s == nullptr)
+    if (s == nullptr) {
         return;
+    }
     ep->stream = nullptr; // callbacks find nothing
     while (ucp_request *req = s->recvs.pop_front()) {
         req->flags &= ~REQ_LISTED;
         complete(req, UCS_ERR_CANCELED);
     }
-    while (stream_chunk *c = s->chunks.front())
+    while (stream_chunk *c = s->chunks.front()) {
         free_chunk(c);
+    }
     clear_ready(ep, s);
     delete s;
 }
@@ -407,8 +434,9 @@ UCS_EXPORT ucs_status_ptr_t ucp_stream_recv_data_nb(ucp_ep_h ep, size_t *length)
     ucs::opt_guard guard(worker->lock);
     auto *s = static_cast<ucp::stream_state *>(ep->stream);
     ucp::stream_chunk *c = s != nullptr ? s->chunks.front() : nullptr;
-    if (c == nullptr)
+    if (c == nullptr) {
         return UCS_STATUS_PTR(ep->check_usable());
+    }
     ucp::recv_desc *desc = c->desc;
     size_t left = desc->length - c->used;
     if (c->used != 0) {
@@ -419,8 +447,9 @@ UCS_EXPORT ucs_status_ptr_t ucp_stream_recv_data_nb(ucp_ep_h ep, size_t *length)
     }
     c->node.unlink();
     delete c;
-    if (s->chunks.empty())
+    if (s->chunks.empty()) {
         ucp::clear_ready(ep, s);
+    }
     *length = left;
     desc->state = ucp::recv_desc::use::held;
     return desc->data;

@@ -27,8 +27,9 @@ recv_desc *desc_from(tag_matcher::msg_entry *m) noexcept
 ucp_request *match(worker_proto *proto, uint64_t tag) noexcept
 {
     tag_matcher::recv_entry *e = proto->tags.match_recv(tag);
-    if (e == nullptr)
+    if (e == nullptr) {
         return nullptr;
+    }
     ucp_request *req = ucp_request::from_match(e);
     req->flags &= ~REQ_EXPECTED;
     return req;
@@ -37,15 +38,17 @@ ucp_request *match(worker_proto *proto, uint64_t tag) noexcept
 void send_ack(ucp_worker *worker, uint64_t ep_id, uint64_t req_id) noexcept
 {
     ucp_ep *ep = find_usable_ep(worker, ep_id);
-    if (ep == nullptr)
+    if (ep == nullptr) {
         return drop_stale(worker, "sync send");
+    }
     send_control(ep, AM_ID_ACK, wire::answer_hdr{req_id, UCS_OK});
 }
 
 ucs_status_t unpack_whole(dt_iter &dt, const void *data, size_t length) noexcept
 {
-    if (UCS_UNLIKELY(length > dt.length()))
+    if (UCS_UNLIKELY(length > dt.length())) {
         return UCS_ERR_MESSAGE_TRUNCATED;
+    }
     return dt.unpack(0, data, length);
 }
 
@@ -53,8 +56,9 @@ ucs_status_t unpack_whole(dt_iter &dt, const void *data, size_t length) noexcept
 
 void part_unpack(partial *part, size_t offset, const void *data, size_t length) noexcept
 {
-    if (part->status == UCS_OK)
+    if (part->status == UCS_OK) {
         part->status = part->req->dt.unpack(offset, data, length);
+    }
 }
 
 // The sender is gone in the middle of its message: what follows, if anything, is dropped.
@@ -69,8 +73,9 @@ void part_attach(partial *part, ucp_request *req) noexcept
 {
     part->req = req;
     part->desc = nullptr;
-    if (part->total > req->dt.length())
+    if (part->total > req->dt.length()) {
         part->status = UCS_ERR_MESSAGE_TRUNCATED;
+    }
     req->rndv.remote_req = part->key.uuid;
     req->send.msg_id = part->key.msg_id;
     req->abort = part_abort;
@@ -90,8 +95,9 @@ void part_finish(worker_proto *proto, partial *part) noexcept
         part->desc->part = nullptr;
     }
     proto->partials.erase(part->key);
-    if (req != nullptr)
+    if (req != nullptr) {
         complete(req, status);
+    }
 }
 
 // ---- user's receive meets a kept message
@@ -103,18 +109,21 @@ ucs_status_ptr_t recv_kept(ucp_worker *worker, void *buffer, size_t count, ucp_d
     if (desc->what == recv_desc::content::tag || desc->what == recv_desc::content::tag_sync) {
         dt_iter dt;
         ucs_status_t status = dt.start_recv(buffer, count, datatype);
-        if (status == UCS_OK)
+        if (status == UCS_OK) {
             status = unpack_whole(dt, desc->data, desc->length);
+        }
         dt.finish();
-        if (desc->what == recv_desc::content::tag_sync)
+        if (desc->what == recv_desc::content::tag_sync) {
             send_ack(worker, desc->ep_id, desc->req_id);
+        }
         desc_free(desc);
         return post_return_imm(worker, req_kind::tag_recv, status, param, &info);
     }
 
     ucp_request *req = request_get(worker, req_kind::tag_recv, param);
-    if (req == nullptr)
+    if (req == nullptr) {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY); // the message is lost with the memory
+    }
     ucs_status_t status = req->dt.start_recv(buffer, count, datatype);
     req->info = info;
     req->flags |= REQ_POSTING;
@@ -129,11 +138,13 @@ ucs_status_ptr_t recv_kept(ucp_worker *worker, void *buffer, size_t count, ucp_d
     } else {
         partial *part = desc->part;
         part_attach(part, req);
-        if (status != UCS_OK)
+        if (status != UCS_OK) {
             part->status = status;
+        }
         part_unpack(part, 0, desc->data, part->received);
-        if (desc->req_id != 0)
+        if (desc->req_id != 0) {
             send_ack(worker, desc->ep_id, desc->req_id);
+        }
     }
     desc_free(desc);
     return post_return(req, param);
@@ -147,8 +158,9 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t tag_recv(const char *call, ucp_worker *worker
     UCS_CHECK_ARG_PTR(param != nullptr, "%s: param must not be NULL", call);
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_TAG),
                       "%s: the context was created without UCP_FEATURE_TAG", call);
-    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK))
+    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK)) {
         return UCS_STATUS_PTR(kind);
+    }
     ucp_datatype_t dt =
         param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
     ucs::opt_guard guard(worker->lock);
@@ -158,17 +170,20 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t tag_recv(const char *call, ucp_worker *worker
     if (tag_matcher::msg_entry *m = proto->tags.find_msg({tag, mask})) {
         recv_desc *desc = desc_from(m);
         if (UCS_UNLIKELY(force) &&
-            (desc->what == recv_desc::content::rts || desc->what == recv_desc::content::tag_part))
+            (desc->what == recv_desc::content::rts || desc->what == recv_desc::content::tag_part)) {
             return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
+        }
         proto->tags.remove(m);
         return recv_kept(worker, buffer, count, dt, desc, param);
     }
-    if (UCS_UNLIKELY(force))
+    if (UCS_UNLIKELY(force)) {
         return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
+    }
     ucp_request *req;
     ucs_status_t status = recv_request(worker, req_kind::tag_recv, buffer, count, dt, param, &req);
-    if (UCS_UNLIKELY(status != UCS_OK))
+    if (UCS_UNLIKELY(status != UCS_OK)) {
         return UCS_STATUS_PTR(status);
+    }
     req->flags |= REQ_EXPECTED;
     proto->tags.add_recv(&req->match, {tag, mask});
     return req->user();
@@ -182,8 +197,9 @@ ucs_status_ptr_t msg_recv(const char *call, ucp_worker *worker, void *buffer, si
     UCS_CHECK_ARG_PTR(param != nullptr, "%s: param must not be NULL", call);
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_TAG),
                       "%s: the context was created without UCP_FEATURE_TAG", call);
-    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK))
+    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK)) {
         return UCS_STATUS_PTR(kind);
+    }
     ucs::opt_guard guard(worker->lock);
     auto *desc = reinterpret_cast<recv_desc *>(message);
     UCS_CHECK_ARG_PTR(!desc->match.is_waiting(), "%s: message was not removed by ucp_tag_probe_nb",
@@ -203,8 +219,9 @@ UCS_ALWAYS_INLINE ucs_status_t arrived(ucp_worker *worker, uint64_t tag, void *m
     if (UCS_LIKELY(req != nullptr)) {
         req->info = {tag, length};
         ucs_status_t status = unpack_whole(req->dt, static_cast<char *>(msg) + head, length);
-        if (req_id != 0)
+        if (req_id != 0) {
             send_ack(worker, ep_id, req_id);
+        }
         complete(req, status);
         return UCS_OK;
     }
@@ -228,8 +245,9 @@ ucs_status_t tag_eager_handler(void *arg, void *data, size_t length, unsigned fl
 {
     auto *worker = static_cast<ucp_worker *>(arg);
     uint64_t tag;
-    if (UCS_UNLIKELY(length < sizeof(tag)))
+    if (UCS_UNLIKELY(length < sizeof(tag))) {
         return drop_damaged(worker, "tag eager", length);
+    }
     memcpy(&tag, data, sizeof(tag));
     return arrived(worker, tag, data, sizeof(tag), length - sizeof(tag), flags, 0, 0);
 }
@@ -238,11 +256,13 @@ ucs_status_t tag_sync_handler(void *arg, void *data, size_t length, unsigned fla
 {
     auto *worker = static_cast<ucp_worker *>(arg);
     wire::tag_sync_hdr hdr;
-    if (length < sizeof(hdr))
+    if (length < sizeof(hdr)) {
         return drop_damaged(worker, "tag sync", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
-    if (hdr.req == 0)
+    if (hdr.req == 0) {
         return drop_damaged(worker, "tag sync", length);
+    }
     return arrived(worker, hdr.tag, data, sizeof(hdr), length - sizeof(hdr), flags, hdr.ep,
                    hdr.req);
 }
@@ -252,14 +272,16 @@ ucs_status_t tag_first_handler(void *arg, void *data, size_t length, unsigned)
     auto *worker = static_cast<ucp_worker *>(arg);
     worker_proto *proto = worker->proto.get();
     wire::tag_first_hdr hdr;
-    if (length < sizeof(hdr))
+    if (length < sizeof(hdr)) {
         return drop_damaged(worker, "tag first", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
     size_t n = length - sizeof(hdr);
     const char *payload = static_cast<const char *>(data) + sizeof(hdr);
     partial_key key = {hdr.uuid, hdr.msg_id};
-    if (n > hdr.total || proto->partials.contains(key))
+    if (n > hdr.total || proto->partials.contains(key)) {
         return drop_damaged(worker, "tag first", length);
+    }
 
     recv_desc *desc = nullptr;
     ucp_request *req = match(proto, hdr.tag);
@@ -281,8 +303,9 @@ ucs_status_t tag_first_handler(void *arg, void *data, size_t length, unsigned)
         req->info = {hdr.tag, hdr.total};
         part_attach(part, req);
         part_unpack(part, 0, payload, n);
-        if (hdr.req != 0)
+        if (hdr.req != 0) {
             send_ack(worker, hdr.ep, hdr.req);
+        }
     } else {
         memcpy(desc->data, payload, n);
         desc->what = recv_desc::content::tag_part;
@@ -308,8 +331,9 @@ ucs_status_t tag_middle_handler(void *arg, void *data, size_t length, unsigned)
     auto *worker = static_cast<ucp_worker *>(arg);
     worker_proto *proto = worker->proto.get();
     wire::frag_hdr hdr;
-    if (length < sizeof(hdr))
+    if (length < sizeof(hdr)) {
         return drop_damaged(worker, "tag middle", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
     size_t n = length - sizeof(hdr);
     const char *payload = static_cast<const char *>(data) + sizeof(hdr);
@@ -319,12 +343,14 @@ ucs_status_t tag_middle_handler(void *arg, void *data, size_t length, unsigned)
         return UCS_OK;
     }
     partial *part = &it->second;
-    if (part->am_handler || n > part->total - part->received || hdr.offset > part->total - n)
+    if (part->am_handler || n > part->total - part->received || hdr.offset > part->total - n) {
         return drop_damaged(worker, "tag middle", length);
-    if (part->req != nullptr)
+    }
+    if (part->req != nullptr) {
         part_unpack(part, hdr.offset, payload, n);
-    else if (part->desc != nullptr)
+    } else if (part->desc != nullptr) {
         memcpy(static_cast<char *>(part->desc->data) + hdr.offset, payload, n);
+    }
     part->received += n;
     if (part->received == part->total) {
         if (part->desc != nullptr && part->desc->req_id != 0) {
@@ -435,13 +461,15 @@ UCS_EXPORT ucp_tag_message_h ucp_tag_probe_nb(ucp_worker_h worker, ucp_tag_t tag
     ucs::opt_guard guard(worker->lock);
     ucp::worker_proto *proto = worker->proto.get();
     ucp::tag_matcher::msg_entry *m = proto->tags.find_msg({tag, tag_mask});
-    if (m == nullptr)
+    if (m == nullptr) {
         return nullptr;
+    }
     ucp::recv_desc *desc = ucp::desc_from(m);
     info->sender_tag = m->what();
     info->length = desc->length;
-    if (remove)
+    if (remove) {
         proto->tags.remove(m);
+    }
     return reinterpret_cast<ucp_tag_message_h>(desc);
 }
 

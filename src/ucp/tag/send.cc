@@ -29,8 +29,9 @@ size_t pack_eager(void *dest, void *arg)
 {
     auto *p = static_cast<eager_pack *>(arg);
     memcpy(dest, &p->tag, sizeof(p->tag));
-    if (p->length != 0)
+    if (p->length != 0) {
         memcpy(static_cast<char *>(dest) + sizeof(p->tag), p->data, p->length);
+    }
     return sizeof(p->tag) + p->length;
 }
 
@@ -76,8 +77,9 @@ ucs_status_t eager_progress(ucp_request *req) noexcept
     req->pend_lane = ep->am_lane_index;
     req->dt.rewind(0);
     ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_TAG_EAGER, pack_eager_request, req, 0);
-    if (UCS_UNLIKELY(n < 0))
+    if (UCS_UNLIKELY(n < 0)) {
         return static_cast<ucs_status_t>(n);
+    }
     complete(req, UCS_OK);
     return UCS_OK;
 }
@@ -108,8 +110,9 @@ ucs_status_t multi_sync_progress(ucp_request *req) noexcept
         request_wire_id(req);
         req->phase = PHASE_SYNC_SENDING;
     }
-    if (left + head > req->ep->limits.max_bcopy || req->phase == PHASE_SYNC_MATCHED)
+    if (left + head > req->ep->limits.max_bcopy || req->phase == PHASE_SYNC_MATCHED) {
         return multi_progress(req);
+    }
     return answered_piece(req, PHASE_SYNC, fragment_id(req), pack_fragment);
 }
 
@@ -155,12 +158,14 @@ UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const void *buffer, size_t c
 {
     ucp_request *req;
     ucs_status_t status = data_request(ep, data_way::from_buffer, buffer, count, dt, param, &req);
-    if (status != UCS_OK)
+    if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
+    }
     size_t length = req->dt.length();
     req->send.tag = tag;
-    if (sync)
+    if (sync) {
         req->flags |= REQ_SYNC;
+    }
     req->abort = abort_simple;
     size_t head = sync ? sizeof(wire::tag_sync_hdr) : sizeof(uint64_t);
     bool single = length + head <= ep->limits.max_bcopy;
@@ -192,8 +197,9 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const 
     ucp_worker *worker = ep->worker;
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_TAG),
                       "%s: the context was created without UCP_FEATURE_TAG", call);
-    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK))
+    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK)) {
         return UCS_STATUS_PTR(kind);
+    }
     uint32_t mask = param->op_attr_mask;
     ucp_datatype_t dt = mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
     ucs::opt_guard guard(worker->lock);
@@ -212,8 +218,9 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const 
                 ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_TAG_EAGER, pack_eager, &pack, 0);
                 status = n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n);
             }
-            if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE))
+            if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE)) {
                 return post_return_imm(worker, req_kind::send, status, param);
+            }
         }
     }
     UCS_CHECK_ARG_PTR((mask & (UCP_OP_ATTR_FLAG_FAST_CMPL | UCP_OP_ATTR_FLAG_MULTI_SEND)) !=
@@ -228,15 +235,17 @@ ucs_status_t ack_handler(void *arg, void *data, size_t length, unsigned)
 {
     auto *worker = static_cast<ucp_worker *>(arg);
     wire::answer_hdr hdr;
-    if (length < sizeof(hdr))
+    if (length < sizeof(hdr)) {
         return drop_damaged(worker, "ack", length);
+    }
     memcpy(&hdr, data, sizeof(hdr));
-    if (ucp_request *req = find_request(worker, hdr.req, PHASE_SYNC))
+    if (ucp_request *req = find_request(worker, hdr.req, PHASE_SYNC)) {
         complete(req, UCS_OK);
-    else if (ucp_request *unsent = find_request(worker, hdr.req, PHASE_SYNC_SENDING))
+    } else if (ucp_request *unsent = find_request(worker, hdr.req, PHASE_SYNC_SENDING)) {
         unsent->phase = PHASE_SYNC_MATCHED; // by its first piece
-    else
+    } else {
         drop_stale(worker, "ack");
+    }
     return UCS_OK;
 }
 
