@@ -81,7 +81,7 @@ class msg_endpoint final : public endpoint {
   public:
     msg_endpoint(domain *dom, const fi_info &info, void *context);
     ~msg_endpoint();
-    bool has_shared_rx() const { return shared_rx_ != nullptr; }
+    bool has_shared_rx() const { return shared_rx_; }
 
   private:
     conn *route_slow(fi_addr_t dest, int *error) override;

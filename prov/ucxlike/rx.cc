@@ -137,7 +137,7 @@ void rx_queue::report(rx_op *r)
             eng_->rx_ops.put(multi);
         }
     }
-    if (UCS_LIKELY(ep != nullptr)) {
+    if (UCS_LIKELY(ep)) {
         completion c = {r->context, flags,    length,       r->count ? r->iov[0].iov_base : nullptr,
                         r->m.data,  r->m.tag, r->from->addr};
         if (UCS_UNLIKELY((ep->caps & FI_SOURCE_ERR) && c.source == FI_ADDR_NOTAVAIL && !error)) {
@@ -154,7 +154,7 @@ void rx_queue::report(rx_op *r)
                 (!ep->rx_selective || (r->flags & FI_COMPLETION) || (flags & FI_MULTI_RECV))) {
                 ep->rx_cq->write(c);
             }
-            if (UCS_UNLIKELY(ep->recv_cntr != nullptr)) {
+            if (UCS_UNLIKELY(ep->recv_cntr)) {
                 ep->recv_cntr->count();
             }
         } else {
@@ -331,7 +331,7 @@ ucs_status_t rx_queue::tagged_arrived(conn *from, const wire::message &m, void *
                                       const ucp_am_recv_param_t *param)
 {
     auto *r = static_cast<rx_op *>(tagged_.match_recv({m.tag, from}));
-    if (UCS_LIKELY(r != nullptr)) {
+    if (UCS_LIKELY(r)) {
         return deliver(r, from, m, data, length, param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV);
     }
     msg_in *u = eng_->msgs.get();

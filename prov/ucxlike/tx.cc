@@ -22,7 +22,7 @@ static UCS_ALWAYS_INLINE void report_success(endpoint *ep, void *context, uint64
         ep->tx_cq->write({context, cq_flags, 0, nullptr, 0, 0, FI_ADDR_NOTAVAIL});
     }
     cntr *counter = counter_of(ep, cq_flags);
-    if (UCS_UNLIKELY(counter != nullptr)) {
+    if (UCS_UNLIKELY(counter)) {
         counter->count();
     }
 }
@@ -127,7 +127,7 @@ ssize_t tx_post(tx_op *op, unsigned am, size_t header_length, const void *buffer
     op->pending |= tx_op::wait_ucp;
     ucs_status_ptr_t r =
         ucp_am_send_nbx(to->tx->ep, am, op->header, header_length, buffer, count, &p);
-    if (UCS_LIKELY(r == nullptr)) {
+    if (UCS_LIKELY(!r)) {
         op->pending &= ~tx_op::wait_ucp;
         if (UCS_LIKELY(!op->pending)) {
             endpoint *ep = op->owner;

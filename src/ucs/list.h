@@ -12,7 +12,7 @@ struct list_node {
     list_node *prev = nullptr;
     list_node *next = nullptr;
 
-    bool linked() const { return next != nullptr; }
+    bool linked() const { return next; }
 
     void unlink()
     {
@@ -112,7 +112,7 @@ class list {
 template <class T, T *T::*Next>
 class queue {
   public:
-    bool empty() const { return head_ == nullptr; }
+    bool empty() const { return !head_; }
     T *front() const { return head_; }
 
     void push(T *item)

@@ -33,7 +33,7 @@ class matcher {
         link *next = nullptr;
         link *prev = nullptr;
 
-        bool linked() const noexcept { return next != nullptr; }
+        bool linked() const noexcept { return next; }
         void make_head() noexcept { next = prev = this; }
         bool empty() const noexcept { return next == this; }
         void insert_before(link *at) noexcept

@@ -28,7 +28,7 @@ constexpr uint32_t PRIVATE_FLAGS = ~uint32_t(0) << 15; // not the user's to set
 UCS_ALWAYS_INLINE const am_handler *find_handler(ucp_worker *worker, uint16_t id) noexcept
 {
     const auto &table = worker->proto->am_handlers;
-    if (UCS_LIKELY(id < table.size() && (table[id].cb != nullptr || table[id].old_cb != nullptr))) {
+    if (UCS_LIKELY(id < table.size() && (table[id].cb || table[id].old_cb))) {
         return &table[id];
     }
     ucs_warn("worker %p: dropped an active message, no handler for id %u", (void *)worker, id);
@@ -39,7 +39,7 @@ UCS_ALWAYS_INLINE const am_handler *find_handler(ucp_worker *worker, uint16_t id
 ucp_ep *find_reply_ep(ucp_worker *worker, uint64_t id) noexcept
 {
     ucp_ep *ep = find_usable_ep(worker, id);
-    return ep != nullptr && ep->state != ep_state::closing ? ep : nullptr;
+    return ep && ep->state != ep_state::closing ? ep : nullptr;
 }
 
 // Hand data to the user. `desc`, if there is one, owns `data`, and the user may keep it.
@@ -48,10 +48,10 @@ UCS_ALWAYS_INLINE ucs_status_t call_handler(const am_handler *h, const void *hea
                                             ucp_ep *reply_ep, bool may_keep) noexcept
 {
     // Nothing of *h is looked at after the call: the callback may replace it.
-    if (UCS_LIKELY(h->cb != nullptr)) {
+    if (UCS_LIKELY(h->cb)) {
         ucp_am_recv_param_t param;
         param.recv_attr = may_keep ? UCP_AM_RECV_ATTR_FLAG_DATA : 0;
-        if (reply_ep != nullptr) {
+        if (reply_ep) {
             param.recv_attr |= UCP_AM_RECV_ATTR_FIELD_REPLY_EP;
         }
         param.reply_ep = reply_ep;
@@ -78,7 +78,7 @@ UCS_NOINLINE ucs_status_t deliver_kept(ucp_worker *worker, const am_handler *h,
 {
     bool keep;
     recv_desc *desc = desc_keep(worker, msg, head, length, uct_flags, &keep);
-    if (desc == nullptr) {
+    if (!desc) {
         ucs_error("worker %p: no memory to keep an active message of %zu bytes: it is lost",
                   (void *)worker, length);
         return UCS_OK;
@@ -101,7 +101,7 @@ UCS_ALWAYS_INLINE ucs_status_t deliver(ucp_worker *worker, const wire::am_hdr &h
                                        ucp_ep *reply_ep, unsigned uct_flags) noexcept
 {
     const am_handler *h = find_handler(worker, hdr.am_id);
-    if (UCS_UNLIKELY(h == nullptr)) {
+    if (UCS_UNLIKELY(!h)) {
         return UCS_OK;
     }
     bool persistent = h->flags & UCP_AM_FLAG_PERSISTENT_DATA;
@@ -123,7 +123,7 @@ void old_rndv_done(void *, ucs_status_t status, void *user_data)
     ucp_worker *worker = desc->worker;
     const am_handler *h =
         status == UCS_OK ? find_handler(worker, static_cast<uint16_t>(desc->req_id)) : nullptr;
-    if (h == nullptr || h->old_cb == nullptr) {
+    if (!h || !h->old_cb) {
         desc_free(desc);
         return;
     }
@@ -136,9 +136,9 @@ void old_rndv_done(void *, ucs_status_t status, void *user_data)
 void old_rndv(ucp_worker *worker, const wire::rts_hdr *rts) noexcept
 {
     recv_desc *desc = desc_alloc(worker, rts->size);
-    ucp_request *req = desc != nullptr ? request_get_internal(worker) : nullptr;
-    if (req == nullptr) {
-        if (desc != nullptr) {
+    ucp_request *req = desc ? request_get_internal(worker) : nullptr;
+    if (!req) {
+        if (desc) {
             desc_free(desc);
         }
         return rndv_refuse(worker, rts, UCS_ERR_NO_MEMORY);
@@ -159,21 +159,21 @@ ucs_status_t am_rts(ucp_worker *worker, const wire::rts_hdr *rts, size_t) noexce
 {
     ucp_ep *ep = rts->flags & wire::RTS_FLAG_REPLY ? find_reply_ep(worker, rts->ep)
                                                    : find_usable_ep(worker, rts->ep);
-    if (ep == nullptr) {
+    if (!ep) {
         drop_stale(worker, "rendezvous");
         return UCS_OK;
     }
     const am_handler *h = find_handler(worker, rts->am_id);
-    if (h == nullptr) {
+    if (!h) {
         rndv_refuse(worker, rts, UCS_OK);
         return UCS_OK;
     }
-    if (h->cb == nullptr) {
+    if (!h->cb) {
         old_rndv(worker, rts);
         return UCS_OK;
     }
     recv_desc *desc = desc_alloc(worker, sizeof(*rts) + rts->rkey_len, false);
-    if (desc == nullptr) {
+    if (!desc) {
         rndv_refuse(worker, rts, UCS_ERR_NO_MEMORY);
         return UCS_OK;
     }
@@ -233,7 +233,7 @@ ucs_status_t am_reply_handler(void *arg, void *data, size_t length, unsigned fla
         return drop_damaged(worker, "am reply", length);
     }
     ucp_ep *ep = find_reply_ep(worker, hdr.ep);
-    if (UCS_UNLIKELY(ep == nullptr)) {
+    if (UCS_UNLIKELY(!ep)) {
         drop_stale(worker, "am reply");
         return UCS_OK;
     }
@@ -270,11 +270,11 @@ ucs_status_t am_first_handler(void *arg, void *data, size_t length, unsigned)
     part.header_len = static_cast<uint32_t>(header_len);
     part.header = header_len ? malloc(header_len) : nullptr;
     part.desc = desc_alloc(worker, hdr.total);
-    if (part.desc == nullptr || (header_len && part.header == nullptr)) {
+    if (!part.desc || (header_len && !part.header)) {
         ucs_error("worker %p: no memory to keep an active message of %zu bytes: it is lost",
                   (void *)worker, (size_t)hdr.total);
         free(part.header);
-        if (part.desc != nullptr) {
+        if (part.desc) {
             desc_free(part.desc);
         }
         return UCS_OK;
@@ -297,12 +297,12 @@ ucs_status_t am_whole(ucp_worker *worker, const partial_key &key) noexcept
     worker->proto->partials.erase(it);
     ucp_ep *ep = part.ep_id ? find_reply_ep(worker, part.ep_id) : nullptr;
     const am_handler *h = find_handler(worker, part.am_id);
-    if (part.ep_id != 0 && ep == nullptr) {
+    if (part.ep_id != 0 && !ep) {
         drop_stale(worker, "am reply");
         h = nullptr;
     }
     bool kept = false;
-    if (h != nullptr) {
+    if (h) {
         kept = settle(part.desc, call_handler(h, part.header, part.header_len, part.desc->data,
                                               part.total, ep, true));
     }
@@ -383,8 +383,8 @@ extern "C" {
 UCS_EXPORT ucs_status_t ucp_worker_set_am_recv_handler(ucp_worker_h worker,
                                                        const ucp_am_handler_param_t *param)
 {
-    UCS_CHECK_ARG(worker != nullptr, "ucp_worker_set_am_recv_handler: worker must not be NULL");
-    UCS_CHECK_ARG(param != nullptr, "ucp_worker_set_am_recv_handler: param must not be NULL");
+    UCS_CHECK_ARG(worker, "ucp_worker_set_am_recv_handler: worker must not be NULL");
+    UCS_CHECK_ARG(param, "ucp_worker_set_am_recv_handler: param must not be NULL");
     UCS_CHECK_ARG(worker->context->has_feature(UCP_FEATURE_AM),
                   "ucp_worker_set_am_recv_handler: the context was created without UCP_FEATURE_AM");
     uint64_t needed = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB;
@@ -406,7 +406,7 @@ UCS_EXPORT ucs_status_t ucp_worker_set_am_recv_handler(ucp_worker_h worker,
 UCS_EXPORT ucs_status_t ucp_worker_set_am_handler(ucp_worker_h worker, uint16_t id,
                                                   ucp_am_callback_t cb, void *arg, uint32_t flags)
 {
-    UCS_CHECK_ARG(worker != nullptr, "ucp_worker_set_am_handler: worker must not be NULL");
+    UCS_CHECK_ARG(worker, "ucp_worker_set_am_handler: worker must not be NULL");
     UCS_CHECK_ARG(worker->context->has_feature(UCP_FEATURE_AM),
                   "ucp_worker_set_am_handler: the context was created without UCP_FEATURE_AM");
     UCS_CHECK_ARG((flags & ucp::PRIVATE_FLAGS) == 0,
@@ -421,9 +421,9 @@ UCS_EXPORT ucs_status_t ucp_worker_set_am_handler(ucp_worker_h worker, uint16_t 
 UCS_EXPORT ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data_desc, void *buffer,
                                                  size_t count, const ucp_request_param_t *param)
 {
-    UCS_CHECK_ARG_PTR(worker != nullptr, "ucp_am_recv_data_nbx: worker must not be NULL");
-    UCS_CHECK_ARG_PTR(data_desc != nullptr, "ucp_am_recv_data_nbx: data_desc must not be NULL");
-    UCS_CHECK_ARG_PTR(param != nullptr, "ucp_am_recv_data_nbx: param must not be NULL");
+    UCS_CHECK_ARG_PTR(worker, "ucp_am_recv_data_nbx: worker must not be NULL");
+    UCS_CHECK_ARG_PTR(data_desc, "ucp_am_recv_data_nbx: data_desc must not be NULL");
+    UCS_CHECK_ARG_PTR(param, "ucp_am_recv_data_nbx: param must not be NULL");
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_AM),
                       "ucp_am_recv_data_nbx: the context was created without UCP_FEATURE_AM");
     ucs_status_t status = ucp::check_memory("ucp_am_recv_data_nbx", param);
@@ -432,8 +432,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data
     }
     ucs::opt_guard guard(worker->lock);
     ucp::recv_desc *desc = ucp::usable_desc(data_desc);
-    UCS_CHECK_ARG_PTR(desc != nullptr,
-                      "ucp_am_recv_data_nbx: data_desc was received or released before");
+    UCS_CHECK_ARG_PTR(desc, "ucp_am_recv_data_nbx: data_desc was received or released before");
     ucp_datatype_t dt =
         param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
     ucp_tag_recv_info_t info = {0, desc->length};
@@ -467,13 +466,13 @@ UCS_EXPORT ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data
 
 UCS_EXPORT void ucp_am_data_release(ucp_worker_h worker, void *data)
 {
-    if (worker == nullptr || data == nullptr) {
+    if (!worker || !data) {
         ucs_error("ucp_am_data_release: worker and data must not be NULL");
         return;
     }
     ucs::opt_guard guard(worker->lock);
     ucp::recv_desc *desc = ucp::usable_desc(data);
-    if (desc == nullptr) {
+    if (!desc) {
         ucs_error("ucp_am_data_release: data %p was released before", data);
         return;
     }

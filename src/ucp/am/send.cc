@@ -43,7 +43,7 @@ size_t pack_single(void *dest, void *arg)
         memcpy(at, &p->ep, sizeof(p->ep));
         at += sizeof(p->ep);
     }
-    if (p->dt != nullptr) {
+    if (p->dt) {
         at += p->dt->pack(at, p->length);
     } else if (p->length != 0) {
         at = static_cast<char *>(memcpy(at, p->data, p->length)) + p->length;
@@ -207,7 +207,7 @@ UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const am_args &a,
     req->send.header_len = static_cast<uint32_t>(a.header_len);
     if (a.flags & UCP_AM_SEND_FLAG_COPY_HEADER && a.header_len != 0) {
         void *copy = malloc(a.header_len);
-        if (copy == nullptr) {
+        if (!copy) {
             req->dt.finish();
             request_put(req);
             return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
@@ -265,14 +265,13 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t am_send(const char *call, ucp_ep *ep, const a
         return UCS_STATUS_PTR(kind);
     }
     UCS_CHECK_ARG_PTR(a.id <= UINT16_MAX, "%s: id %u is above %u", call, a.id, UINT16_MAX);
-    UCS_CHECK_ARG_PTR(a.header_len == 0 ||
-                          (a.header != nullptr && a.header_len <= worker->max_am_header),
+    UCS_CHECK_ARG_PTR(a.header_len == 0 || (a.header && a.header_len <= worker->max_am_header),
                       "%s: header_length %zu is above %zu, or header is NULL", call, a.header_len,
                       worker->max_am_header);
     ucs::opt_guard guard(worker->lock);
     if (UCS_LIKELY((a.dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG)) {
         size_t length = a.count * (a.dt >> UCP_DATATYPE_SHIFT);
-        UCS_CHECK_ARG_PTR(a.buffer != nullptr || length == 0, "%s: buffer must not be NULL", call);
+        UCS_CHECK_ARG_PTR(a.buffer || length == 0, "%s: buffer must not be NULL", call);
         bool eager = !(a.flags & UCP_AM_SEND_FLAG_RNDV) || a.flags & UCP_AM_SEND_FLAG_EAGER;
         if (UCS_LIKELY(ep->can_send() && eager &&
                        (length < ep->limits.rndv_thresh || a.flags & UCP_AM_SEND_FLAG_EAGER))) {
@@ -294,8 +293,8 @@ UCS_EXPORT ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void
                                             size_t header_length, const void *buffer, size_t count,
                                             const ucp_request_param_t *param)
 {
-    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_am_send_nbx: ep must not be NULL");
-    UCS_CHECK_ARG_PTR(param != nullptr, "ucp_am_send_nbx: param must not be NULL");
+    UCS_CHECK_ARG_PTR(ep, "ucp_am_send_nbx: ep must not be NULL");
+    UCS_CHECK_ARG_PTR(param, "ucp_am_send_nbx: param must not be NULL");
     uint32_t mask = param->op_attr_mask;
     ucp::am_args args = {id,
                          header,
@@ -312,7 +311,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void 
                                            size_t count, ucp_datatype_t datatype,
                                            ucp_send_callback_t cb, unsigned flags)
 {
-    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_am_send_nb: ep must not be NULL");
+    UCS_CHECK_ARG_PTR(ep, "ucp_am_send_nb: ep must not be NULL");
     ucp_request_param_t param = ucp::nb_param(cb);
     ucp::am_args args = {id, nullptr, 0, buffer, count, datatype, flags & UCP_AM_SEND_FLAG_REPLY};
     return ucp::am_send("ucp_am_send_nb", ep, args, &param);

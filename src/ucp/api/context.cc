@@ -49,7 +49,7 @@ const char *ucp_get_version_string(void)
 
 ucs_status_t ucp_lib_query(ucp_lib_attr_t *attr)
 {
-    UCS_CHECK_ARG(attr != nullptr, "ucp_lib_query: attr must not be NULL");
+    UCS_CHECK_ARG(attr, "ucp_lib_query: attr must not be NULL");
     if (attr->field_mask & UCP_LIB_ATTR_FIELD_MAX_THREAD_LEVEL) {
         attr->max_thread_level = UCS_THREAD_MODE_MULTI;
     }
@@ -59,8 +59,8 @@ ucs_status_t ucp_lib_query(ucp_lib_attr_t *attr)
 ucs_status_t ucp_init_version(unsigned api_major, unsigned api_minor, const ucp_params_t *params,
                               const ucp_config_t *config, ucp_context_h *context_p)
 {
-    UCS_CHECK_ARG(params != nullptr, "ucp_init: params must not be NULL");
-    UCS_CHECK_ARG(context_p != nullptr, "ucp_init: context_p must not be NULL");
+    UCS_CHECK_ARG(params, "ucp_init: params must not be NULL");
+    UCS_CHECK_ARG(context_p, "ucp_init: context_p must not be NULL");
     if (api_major != UCP_API_MAJOR || api_minor > UCP_API_MINOR) {
         ucs_warn("UCP API version is incompatible: required >= %u.%u, actual %s", api_major,
                  api_minor, ucp_get_version_string());
@@ -91,8 +91,8 @@ void ucp_cleanup(ucp_context_h context)
 
 ucs_status_t ucp_context_query(ucp_context_h context, ucp_context_attr_t *attr)
 {
-    UCS_CHECK_ARG(context != nullptr, "ucp_context_query: context must not be NULL");
-    UCS_CHECK_ARG(attr != nullptr, "ucp_context_query: attr must not be NULL");
+    UCS_CHECK_ARG(context, "ucp_context_query: context must not be NULL");
+    UCS_CHECK_ARG(attr, "ucp_context_query: attr must not be NULL");
     if (attr->field_mask & UCP_ATTR_FIELD_REQUEST_SIZE) {
         attr->request_size = sizeof(ucp_request);
     }

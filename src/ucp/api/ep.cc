@@ -61,7 +61,7 @@ ucp_ep *create_client(ucp_worker *worker, const ucp_ep_params_t *params, const u
                          params->sockaddr.addr->sa_family);
     }
     bool has_local =
-        given(params, UCP_EP_PARAM_FIELD_LOCAL_SOCK_ADDR) && params->local_sockaddr.addr != nullptr;
+        given(params, UCP_EP_PARAM_FIELD_LOCAL_SOCK_ADDR) && params->local_sockaddr.addr;
     ucp_ep *ep = ucp::ep_new(worker, ucp::ep_origin::client);
     apply_params(ep, params);
     try {
@@ -252,9 +252,9 @@ extern "C" {
 
 ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *params, ucp_ep_h *ep_p)
 {
-    UCS_CHECK_ARG(worker != nullptr, "ucp_ep_create: worker must not be NULL");
-    UCS_CHECK_ARG(params != nullptr, "ucp_ep_create: params must not be NULL");
-    UCS_CHECK_ARG(ep_p != nullptr, "ucp_ep_create: ep_p must not be NULL");
+    UCS_CHECK_ARG(worker, "ucp_ep_create: worker must not be NULL");
+    UCS_CHECK_ARG(params, "ucp_ep_create: params must not be NULL");
+    UCS_CHECK_ARG(ep_p, "ucp_ep_create: ep_p must not be NULL");
     if (given(params, UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE)) {
         unsigned mode = ucp::raw_value(params->err_mode);
         UCS_CHECK_ARG(mode <= UCP_ERR_HANDLING_MODE_FAILOVER,
@@ -266,8 +266,8 @@ ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *params, u
 
 ucs_status_ptr_t ucp_ep_modify_nb(ucp_ep_h ep, const ucp_ep_params_t *params)
 {
-    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_ep_modify_nb: ep must not be NULL");
-    UCS_CHECK_ARG_PTR(params != nullptr, "ucp_ep_modify_nb: params must not be NULL");
+    UCS_CHECK_ARG_PTR(ep, "ucp_ep_modify_nb: ep must not be NULL");
+    UCS_CHECK_ARG_PTR(params, "ucp_ep_modify_nb: params must not be NULL");
     UCS_CHECK_ARG_PTR(!given(params, UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
                                          UCP_EP_PARAM_FIELD_SOCK_ADDR |
                                          UCP_EP_PARAM_FIELD_CONN_REQUEST),
@@ -278,8 +278,8 @@ ucs_status_ptr_t ucp_ep_modify_nb(ucp_ep_h ep, const ucp_ep_params_t *params)
 
 ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
 {
-    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_ep_close_nbx: ep must not be NULL");
-    UCS_CHECK_ARG_PTR(param != nullptr, "ucp_ep_close_nbx: param must not be NULL");
+    UCS_CHECK_ARG_PTR(ep, "ucp_ep_close_nbx: ep must not be NULL");
+    UCS_CHECK_ARG_PTR(param, "ucp_ep_close_nbx: param must not be NULL");
     ucs::opt_guard guard(ep->worker->lock);
     return ucp::ep_close(ep, param);
 }
@@ -309,8 +309,8 @@ void ucp_ep_destroy(ucp_ep_h ep)
 
 ucs_status_ptr_t ucp_ep_flush_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
 {
-    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_ep_flush_nbx: ep must not be NULL");
-    UCS_CHECK_ARG_PTR(param != nullptr, "ucp_ep_flush_nbx: param must not be NULL");
+    UCS_CHECK_ARG_PTR(ep, "ucp_ep_flush_nbx: ep must not be NULL");
+    UCS_CHECK_ARG_PTR(param, "ucp_ep_flush_nbx: param must not be NULL");
     ucs::opt_guard guard(ep->worker->lock);
     ucs_status_t status = ep->check_usable();
     if (status != UCS_OK) {
@@ -335,15 +335,15 @@ ucs_status_ptr_t ucp_ep_flush_nb(ucp_ep_h ep, unsigned flags, ucp_send_callback_
 
 ucs_status_t ucp_ep_flush(ucp_ep_h ep)
 {
-    UCS_CHECK_ARG(ep != nullptr, "ucp_ep_flush: ep must not be NULL");
+    UCS_CHECK_ARG(ep, "ucp_ep_flush: ep must not be NULL");
     ucp_request_param_t param = {};
     return ucp::wait_request(ep->worker, ucp_ep_flush_nbx(ep, &param));
 }
 
 ucs_status_t ucp_ep_query(ucp_ep_h ep, ucp_ep_attr_t *attr)
 {
-    UCS_CHECK_ARG(ep != nullptr, "ucp_ep_query: ep must not be NULL");
-    UCS_CHECK_ARG(attr != nullptr, "ucp_ep_query: attr must not be NULL");
+    UCS_CHECK_ARG(ep, "ucp_ep_query: ep must not be NULL");
+    UCS_CHECK_ARG(attr, "ucp_ep_query: attr must not be NULL");
     ucs::opt_guard guard(ep->worker->lock);
     if (attr->field_mask & UCP_EP_ATTR_FIELD_NAME) {
         std::string name = ep->control->name;
@@ -356,7 +356,7 @@ ucs_status_t ucp_ep_query(ucp_ep_h ep, ucp_ep_attr_t *attr)
         attr->name[UCP_ENTITY_NAME_MAX - 1] = '\0';
     }
     if (attr->field_mask & UCP_EP_ATTR_FIELD_TRANSPORTS) {
-        UCS_CHECK_ARG(attr->transports.entries != nullptr || attr->transports.num_entries == 0,
+        UCS_CHECK_ARG(attr->transports.entries || attr->transports.num_entries == 0,
                       "ucp_ep_query: attr->transports.entries must not be NULL");
         query_transports(ep, &attr->transports);
     }
@@ -372,9 +372,9 @@ ucs_status_t ucp_ep_query(ucp_ep_h ep, ucp_ep_attr_t *attr)
 ucs_status_t ucp_ep_evaluate_perf(ucp_ep_h ep, const ucp_ep_evaluate_perf_param_t *param,
                                   ucp_ep_evaluate_perf_attr_t *attr)
 {
-    UCS_CHECK_ARG(ep != nullptr, "ucp_ep_evaluate_perf: ep must not be NULL");
-    UCS_CHECK_ARG(param != nullptr, "ucp_ep_evaluate_perf: param must not be NULL");
-    UCS_CHECK_ARG(attr != nullptr, "ucp_ep_evaluate_perf: attr must not be NULL");
+    UCS_CHECK_ARG(ep, "ucp_ep_evaluate_perf: ep must not be NULL");
+    UCS_CHECK_ARG(param, "ucp_ep_evaluate_perf: param must not be NULL");
+    UCS_CHECK_ARG(attr, "ucp_ep_evaluate_perf: attr must not be NULL");
     UCS_CHECK_ARG(param->field_mask & UCP_EP_PERF_PARAM_FIELD_MESSAGE_SIZE,
                   "ucp_ep_evaluate_perf: param->message_size must be given");
     ucs::opt_guard guard(ep->worker->lock);
@@ -403,12 +403,12 @@ void ucp_ep_print_info(ucp_ep_h ep, FILE *stream)
 ucs_status_t ucp_listener_create(ucp_worker_h worker, const ucp_listener_params_t *params,
                                  ucp_listener_h *listener_p)
 {
-    UCS_CHECK_ARG(worker != nullptr, "ucp_listener_create: worker must not be NULL");
-    UCS_CHECK_ARG(params != nullptr, "ucp_listener_create: params must not be NULL");
-    UCS_CHECK_ARG(listener_p != nullptr, "ucp_listener_create: listener_p must not be NULL");
+    UCS_CHECK_ARG(worker, "ucp_listener_create: worker must not be NULL");
+    UCS_CHECK_ARG(params, "ucp_listener_create: params must not be NULL");
+    UCS_CHECK_ARG(listener_p, "ucp_listener_create: listener_p must not be NULL");
     UCS_CHECK_ARG(params->field_mask & UCP_LISTENER_PARAM_FIELD_SOCK_ADDR,
                   "ucp_listener_create: params->sockaddr must be given");
-    UCS_CHECK_ARG(params->sockaddr.addr != nullptr,
+    UCS_CHECK_ARG(params->sockaddr.addr,
                   "ucp_listener_create: params->sockaddr.addr must not be NULL");
     UCS_CHECK_ARG(ucs::sockaddr_length(params->sockaddr.addr) != 0,
                   "ucp_listener_create: params->sockaddr.addr has address family %d",
@@ -437,8 +437,8 @@ void ucp_listener_destroy(ucp_listener_h listener)
 
 ucs_status_t ucp_listener_query(ucp_listener_h listener, ucp_listener_attr_t *attr)
 {
-    UCS_CHECK_ARG(listener != nullptr, "ucp_listener_query: listener must not be NULL");
-    UCS_CHECK_ARG(attr != nullptr, "ucp_listener_query: attr must not be NULL");
+    UCS_CHECK_ARG(listener, "ucp_listener_query: listener must not be NULL");
+    UCS_CHECK_ARG(attr, "ucp_listener_query: attr must not be NULL");
     if (!(attr->field_mask & UCP_LISTENER_ATTR_FIELD_SOCKADDR)) {
         return UCS_OK;
     }
@@ -453,8 +453,8 @@ ucs_status_t ucp_listener_query(ucp_listener_h listener, ucp_listener_attr_t *at
 
 ucs_status_t ucp_listener_reject(ucp_listener_h listener, ucp_conn_request_h conn_request)
 {
-    UCS_CHECK_ARG(listener != nullptr, "ucp_listener_reject: listener must not be NULL");
-    UCS_CHECK_ARG(conn_request != nullptr, "ucp_listener_reject: conn_request must not be NULL");
+    UCS_CHECK_ARG(listener, "ucp_listener_reject: listener must not be NULL");
+    UCS_CHECK_ARG(conn_request, "ucp_listener_reject: conn_request must not be NULL");
     claim(conn_request);
     ucp::reject_request(listener->worker, conn_request);
     delete conn_request;
@@ -463,8 +463,8 @@ ucs_status_t ucp_listener_reject(ucp_listener_h listener, ucp_conn_request_h con
 
 ucs_status_t ucp_conn_request_query(ucp_conn_request_h conn_request, ucp_conn_request_attr_t *attr)
 {
-    UCS_CHECK_ARG(conn_request != nullptr, "ucp_conn_request_query: conn_request must not be NULL");
-    UCS_CHECK_ARG(attr != nullptr, "ucp_conn_request_query: attr must not be NULL");
+    UCS_CHECK_ARG(conn_request, "ucp_conn_request_query: conn_request must not be NULL");
+    UCS_CHECK_ARG(attr, "ucp_conn_request_query: attr must not be NULL");
     if (attr->field_mask & UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ADDR) {
         attr->client_address = conn_request->client;
     }

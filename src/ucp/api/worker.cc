@@ -30,7 +30,7 @@ void *copy_address(const std::vector<uint8_t> &blob)
 
 ucs_status_t wakeup_of(ucp_worker_h worker, const char *function, ucp::wakeup **wakeup_p)
 {
-    UCS_CHECK_ARG(worker != nullptr, "%s: worker must not be NULL", function);
+    UCS_CHECK_ARG(worker, "%s: worker must not be NULL", function);
     UCS_CHECK_ARG(worker->context->has_feature(UCP_FEATURE_WAKEUP),
                   "%s: the worker's context was created without UCP_FEATURE_WAKEUP", function);
     *wakeup_p = worker->wakeup.get();
@@ -57,9 +57,9 @@ extern "C" {
 ucs_status_t ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params,
                                ucp_worker_h *worker_p)
 {
-    UCS_CHECK_ARG(context != nullptr, "ucp_worker_create: context must not be NULL");
-    UCS_CHECK_ARG(params != nullptr, "ucp_worker_create: params must not be NULL");
-    UCS_CHECK_ARG(worker_p != nullptr, "ucp_worker_create: worker_p must not be NULL");
+    UCS_CHECK_ARG(context, "ucp_worker_create: context must not be NULL");
+    UCS_CHECK_ARG(params, "ucp_worker_create: params must not be NULL");
+    UCS_CHECK_ARG(worker_p, "ucp_worker_create: worker_p must not be NULL");
     if (params->field_mask & UCP_WORKER_PARAM_FIELD_THREAD_MODE) {
         unsigned mode = ucp::raw_value(params->thread_mode);
         UCS_CHECK_ARG(mode < UCS_THREAD_MODE_LAST,
@@ -87,8 +87,8 @@ void ucp_worker_destroy(ucp_worker_h worker)
 
 ucs_status_t ucp_worker_query(ucp_worker_h worker, ucp_worker_attr_t *attr)
 {
-    UCS_CHECK_ARG(worker != nullptr, "ucp_worker_query: worker must not be NULL");
-    UCS_CHECK_ARG(attr != nullptr, "ucp_worker_query: attr must not be NULL");
+    UCS_CHECK_ARG(worker, "ucp_worker_query: worker must not be NULL");
+    UCS_CHECK_ARG(attr, "ucp_worker_query: attr must not be NULL");
     ucs::opt_guard guard(worker->lock);
     if (attr->field_mask & UCP_WORKER_ATTR_FIELD_THREAD_MODE) {
         attr->thread_mode = worker->thread_mode;
@@ -118,10 +118,9 @@ ucs_status_t ucp_worker_query(ucp_worker_h worker, ucp_worker_attr_t *attr)
 ucs_status_t ucp_worker_get_address(ucp_worker_h worker, ucp_address_t **address_p,
                                     size_t *address_length_p)
 {
-    UCS_CHECK_ARG(worker != nullptr, "ucp_worker_get_address: worker must not be NULL");
-    UCS_CHECK_ARG(address_p != nullptr, "ucp_worker_get_address: address_p must not be NULL");
-    UCS_CHECK_ARG(address_length_p != nullptr,
-                  "ucp_worker_get_address: address_length_p must not be NULL");
+    UCS_CHECK_ARG(worker, "ucp_worker_get_address: worker must not be NULL");
+    UCS_CHECK_ARG(address_p, "ucp_worker_get_address: address_p must not be NULL");
+    UCS_CHECK_ARG(address_length_p, "ucp_worker_get_address: address_length_p must not be NULL");
     ucs::opt_guard guard(worker->lock);
     return ucs::guard([&] {
         std::vector<uint8_t> blob = ucp::pack_address(*worker, false);
@@ -137,8 +136,8 @@ void ucp_worker_release_address(ucp_worker_h, ucp_address_t *address)
 
 ucs_status_t ucp_worker_address_query(ucp_address_t *address, ucp_worker_address_attr_t *attr)
 {
-    UCS_CHECK_ARG(address != nullptr, "ucp_worker_address_query: address must not be NULL");
-    UCS_CHECK_ARG(attr != nullptr, "ucp_worker_address_query: attr must not be NULL");
+    UCS_CHECK_ARG(address, "ucp_worker_address_query: address must not be NULL");
+    UCS_CHECK_ARG(attr, "ucp_worker_address_query: attr must not be NULL");
     return ucs::guard([&]() -> ucs_status_t {
         ucp::unpacked_address peer;
         ucs_status_t status = ucp::unpack_address(address, SIZE_MAX, &peer);
@@ -168,7 +167,7 @@ unsigned ucp_worker_progress(ucp_worker_h worker)
 
 ucs_status_t ucp_worker_get_efd(ucp_worker_h worker, int *fd)
 {
-    UCS_CHECK_ARG(fd != nullptr, "ucp_worker_get_efd: fd must not be NULL");
+    UCS_CHECK_ARG(fd, "ucp_worker_get_efd: fd must not be NULL");
     ucp::wakeup *wakeup;
     ucs_status_t status = wakeup_of(worker, "ucp_worker_get_efd", &wakeup);
     if (status != UCS_OK) {
@@ -237,7 +236,7 @@ ucs_status_t ucp_worker_signal(ucp_worker_h worker)
 
 ucs_status_t ucp_worker_fence(ucp_worker_h worker)
 {
-    UCS_CHECK_ARG(worker != nullptr, "ucp_worker_fence: worker must not be NULL");
+    UCS_CHECK_ARG(worker, "ucp_worker_fence: worker must not be NULL");
     ucs::opt_guard guard(worker->lock);
     for (const auto &iface : worker->ifaces) {
         ucs_status_t status = uct_iface_fence(iface->uct, 0);
@@ -256,8 +255,8 @@ ucs_status_t ucp_worker_fence(ucp_worker_h worker)
 
 ucs_status_ptr_t ucp_worker_flush_nbx(ucp_worker_h worker, const ucp_request_param_t *param)
 {
-    UCS_CHECK_ARG_PTR(worker != nullptr, "ucp_worker_flush_nbx: worker must not be NULL");
-    UCS_CHECK_ARG_PTR(param != nullptr, "ucp_worker_flush_nbx: param must not be NULL");
+    UCS_CHECK_ARG_PTR(worker, "ucp_worker_flush_nbx: worker must not be NULL");
+    UCS_CHECK_ARG_PTR(param, "ucp_worker_flush_nbx: param must not be NULL");
     ucs::opt_guard guard(worker->lock);
     return ucp::worker_flush(worker, param);
 }

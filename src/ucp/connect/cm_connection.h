@@ -36,7 +36,7 @@ class cm_connection {
 
     // Before it is shared: a lane for the notices of endpoints that are gone.
     ucs_status_t open_lane(const unpacked_address &peer);
-    bool shared() const noexcept { return lane_ != nullptr; }
+    bool shared() const noexcept { return lane_; }
     // The peer learns that an endpoint was closed, now or once the lane has room.
     void send_notice(const wireup_hdr &notice) noexcept;
     // What the peer was not told it learns from the connection's end.

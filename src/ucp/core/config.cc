@@ -98,7 +98,7 @@ extern "C" {
 
 ucs_status_t ucp_config_read(const char *env_prefix, const char *filename, ucp_config_t **config_p)
 {
-    UCS_CHECK_ARG(config_p != nullptr, "ucp_config_read: config_p must not be NULL");
+    UCS_CHECK_ARG(config_p, "ucp_config_read: config_p must not be NULL");
     return ucs::guard([&] { *config_p = new ucp_config(env_prefix, filename); });
 }
 
@@ -109,9 +109,9 @@ void ucp_config_release(ucp_config_t *config)
 
 ucs_status_t ucp_config_modify(ucp_config_t *config, const char *name, const char *value)
 {
-    UCS_CHECK_ARG(config != nullptr, "ucp_config_modify: config must not be NULL");
-    UCS_CHECK_ARG(name != nullptr, "ucp_config_modify: name must not be NULL");
-    UCS_CHECK_ARG(value != nullptr, "ucp_config_modify: value must not be NULL");
+    UCS_CHECK_ARG(config, "ucp_config_modify: config must not be NULL");
+    UCS_CHECK_ARG(name, "ucp_config_modify: name must not be NULL");
+    UCS_CHECK_ARG(value, "ucp_config_modify: value must not be NULL");
     return ucs::guard([&]() -> ucs_status_t {
         ucs_status_t status = ucs::config::set(ucp::config_table, &config->values, name, value);
         if (status == UCS_ERR_NO_ELEM) {

@@ -55,19 +55,17 @@ ucs_status_t dt_iter::bind(const void *buffer, size_t count, ucp_datatype_t dt, 
     switch (dt & UCP_DATATYPE_CLASS_MASK) {
     case UCP_DATATYPE_CONTIG:
         start_contig(buffer, (dt >> UCP_DATATYPE_SHIFT) * count);
-        UCS_CHECK_ARG(buffer != nullptr || length_ == 0,
-                      "buffer must not be NULL when count is not 0");
+        UCS_CHECK_ARG(buffer || length_ == 0, "buffer must not be NULL when count is not 0");
         return UCS_OK;
     case UCP_DATATYPE_IOV:
-        UCS_CHECK_ARG(buffer != nullptr || count == 0,
-                      "buffer must point to count entries of ucp_dt_iov_t");
+        UCS_CHECK_ARG(buffer || count == 0, "buffer must point to count entries of ucp_dt_iov_t");
         kind_ = kind::iov;
         u_.iov = {static_cast<const ucp_dt_iov_t *>(buffer), count, 0, 0};
         length_ = iov_length(u_.iov.v, count);
         return UCS_OK;
     case UCP_DATATYPE_GENERIC: {
         ucp_dt_generic *g = generic_of(dt);
-        UCS_CHECK_ARG(g != nullptr, "datatype is a generic type without operations");
+        UCS_CHECK_ARG(g, "datatype is a generic type without operations");
         kind_ = kind::generic;
         u_.generic.dt = g;
         u_.generic.state = recv ? g->ops.start_unpack(g->context, mutable_buffer, count)
@@ -217,10 +215,10 @@ extern "C" {
 UCS_EXPORT ucs_status_t ucp_dt_create_generic(const ucp_generic_dt_ops_t *ops, void *context,
                                               ucp_datatype_t *datatype_p)
 {
-    UCS_CHECK_ARG(ops != nullptr, "ucp_dt_create_generic: ops must not be NULL");
-    UCS_CHECK_ARG(datatype_p != nullptr, "ucp_dt_create_generic: datatype_p must not be NULL");
+    UCS_CHECK_ARG(ops, "ucp_dt_create_generic: ops must not be NULL");
+    UCS_CHECK_ARG(datatype_p, "ucp_dt_create_generic: datatype_p must not be NULL");
     auto *g = new (std::nothrow) ucp_dt_generic{*ops, context};
-    if (g == nullptr) {
+    if (!g) {
         return UCS_ERR_NO_MEMORY;
     }
     *datatype_p = reinterpret_cast<uintptr_t>(g) | UCP_DATATYPE_GENERIC;
@@ -236,7 +234,7 @@ UCS_EXPORT void ucp_dt_destroy(ucp_datatype_t datatype)
 
 UCS_EXPORT ucs_status_t ucp_dt_query(ucp_datatype_t datatype, ucp_datatype_attr_t *attr)
 {
-    UCS_CHECK_ARG(attr != nullptr, "ucp_dt_query: attr must not be NULL");
+    UCS_CHECK_ARG(attr, "ucp_dt_query: attr must not be NULL");
     if (!(attr->field_mask & UCP_DATATYPE_ATTR_FIELD_PACKED_SIZE)) {
         return UCS_OK;
     }
@@ -251,7 +249,7 @@ UCS_EXPORT ucs_status_t ucp_dt_query(ucp_datatype_t datatype, ucp_datatype_attr_
         break;
     case UCP_DATATYPE_GENERIC: {
         ucp_dt_generic *g = ucp::generic_of(datatype);
-        UCS_CHECK_ARG(g != nullptr, "ucp_dt_query: datatype is a generic type without operations");
+        UCS_CHECK_ARG(g, "ucp_dt_query: datatype is a generic type without operations");
         void *state = g->ops.start_pack(g->context, buffer, count);
         attr->packed_size = g->ops.packed_size(state);
         g->ops.finish(state);

@@ -48,10 +48,10 @@ UCS_ALWAYS_INLINE void prepare(ucp_request *req, ucp_worker *worker, req_kind ki
     req->rndv.rails = nullptr;
     req->rndv.zmemh = nullptr;
     req->rndv.cmpt = nullptr;
-    if (param == nullptr) {
+    if (!param) {
         return;
     }
-    if (param->op_attr_mask & UCP_OP_ATTR_FIELD_CALLBACK && param->cb.send != nullptr) {
+    if (param->op_attr_mask & UCP_OP_ATTR_FIELD_CALLBACK && param->cb.send) {
         req->flags |= REQ_CALLBACK;
         req->cb.send = param->cb.send;
     }
@@ -94,14 +94,14 @@ void store_info(const ucp_request_param_t *param, req_kind kind,
 ucp_request *request_get(ucp_worker *worker, req_kind kind,
                          const ucp_request_param_t *param) noexcept
 {
-    if (param != nullptr && param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) {
+    if (param && param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) {
         auto *req = new (ucp_request::from_user(param->request)) ucp_request;
         prepare(req, worker, kind, param);
         req->flags |= REQ_EXTERNAL;
         return req;
     }
     auto *req = static_cast<ucp_request *>(worker->proto->requests.get());
-    if (UCS_LIKELY(req != nullptr)) {
+    if (UCS_LIKELY(req)) {
         prepare(req, worker, kind, param);
     }
     return req;
@@ -110,7 +110,7 @@ ucp_request *request_get(ucp_worker *worker, req_kind kind,
 ucp_request *request_get_internal(ucp_worker *worker) noexcept
 {
     auto *req = static_cast<ucp_request *>(worker->proto->requests.get());
-    if (UCS_LIKELY(req != nullptr)) {
+    if (UCS_LIKELY(req)) {
         prepare(req, worker, req_kind::send, nullptr);
         req->flags = REQ_INTERNAL | REQ_RELEASED;
     }
@@ -140,7 +140,7 @@ void complete(ucp_request *req, ucs_status_t status) noexcept
         req->id = 0;
     }
     req->dt.finish();
-    if (UCS_UNLIKELY(req->rndv.memh != nullptr || req->rndv.rails != nullptr)) {
+    if (UCS_UNLIKELY(req->rndv.memh || req->rndv.rails)) {
         release_memh(req);
     }
     if (UCS_UNLIKELY(req->flags & REQ_OWN_COPY)) {
@@ -193,11 +193,11 @@ ucs_status_ptr_t post_return_imm_slow(ucp_worker *worker, req_kind kind, ucs_sta
     uint32_t mask = param->op_attr_mask;
     if (mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) {
         ucp_request *req = request_get(worker, kind, param);
-        if (req == nullptr) {
+        if (!req) {
             return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
         }
         req->status = status;
-        if (info != nullptr) {
+        if (info) {
             req->info = *info;
         }
         req->flags |= REQ_COMPLETED;
@@ -208,7 +208,7 @@ ucs_status_ptr_t post_return_imm_slow(ucp_worker *worker, req_kind kind, ucs_sta
         }
         return user;
     }
-    if (mask & UCP_OP_ATTR_FIELD_RECV_INFO && status == UCS_OK && info != nullptr) {
+    if (mask & UCP_OP_ATTR_FIELD_RECV_INFO && status == UCS_OK && info) {
         store_info(param, kind, *info);
     }
     if (mask & UCP_OP_ATTR_FIELD_REQUEST) {
@@ -217,7 +217,7 @@ ucs_status_ptr_t post_return_imm_slow(ucp_worker *worker, req_kind kind, ucs_sta
         req->flags = REQ_COMPLETED | REQ_EXTERNAL;
         req->status = status;
         req->kind = kind;
-        if (info != nullptr) {
+        if (info) {
             req->info = *info;
         }
         mark_done(req);
@@ -277,7 +277,7 @@ extern "C" {
 
 UCS_EXPORT ucs_status_t ucp_request_check_status(void *request)
 {
-    UCS_CHECK_ARG(request != nullptr, "ucp_request_check_status: request must not be NULL");
+    UCS_CHECK_ARG(request, "ucp_request_check_status: request must not be NULL");
     return status_of(ucp_request::from_user(request));
 }
 
@@ -288,10 +288,10 @@ UCS_EXPORT int ucp_request_is_completed(void *request)
 
 UCS_EXPORT ucs_status_t ucp_tag_recv_request_test(void *request, ucp_tag_recv_info_t *info)
 {
-    UCS_CHECK_ARG(request != nullptr, "ucp_tag_recv_request_test: request must not be NULL");
+    UCS_CHECK_ARG(request, "ucp_tag_recv_request_test: request must not be NULL");
     ucp_request *req = ucp_request::from_user(request);
     ucs_status_t status = status_of(req);
-    if (status != UCS_INPROGRESS && info != nullptr && req->kind == ucp::req_kind::tag_recv) {
+    if (status != UCS_INPROGRESS && info && req->kind == ucp::req_kind::tag_recv) {
         *info = req->info;
     }
     return status;
@@ -304,8 +304,8 @@ UCS_EXPORT ucs_status_t ucp_request_test(void *request, ucp_tag_recv_info_t *inf
 
 UCS_EXPORT ucs_status_t ucp_stream_recv_request_test(void *request, size_t *length_p)
 {
-    UCS_CHECK_ARG(request != nullptr, "ucp_stream_recv_request_test: request must not be NULL");
-    UCS_CHECK_ARG(length_p != nullptr, "ucp_stream_recv_request_test: length_p must not be NULL");
+    UCS_CHECK_ARG(request, "ucp_stream_recv_request_test: request must not be NULL");
+    UCS_CHECK_ARG(length_p, "ucp_stream_recv_request_test: length_p must not be NULL");
     ucp_request *req = ucp_request::from_user(request);
     ucs_status_t status = status_of(req);
     if (status != UCS_INPROGRESS) {
@@ -316,14 +316,14 @@ UCS_EXPORT ucs_status_t ucp_stream_recv_request_test(void *request, size_t *leng
 
 UCS_EXPORT void ucp_request_free(void *request)
 {
-    if (request != nullptr) {
+    if (request) {
         give_back(request, true);
     }
 }
 
 UCS_EXPORT void ucp_request_release(void *request)
 {
-    if (request != nullptr) {
+    if (request) {
         give_back(request, false);
     }
 }
@@ -335,7 +335,7 @@ UCS_EXPORT void *ucp_request_alloc(ucp_worker_h)
 
 UCS_EXPORT void ucp_request_cancel(ucp_worker_h worker, void *request)
 {
-    if (worker == nullptr || request == nullptr) {
+    if (!worker || !request) {
         ucs_error("ucp_request_cancel: worker and request must not be NULL");
         return;
     }
@@ -351,14 +351,14 @@ UCS_EXPORT void ucp_request_cancel(ucp_worker_h worker, void *request)
 
 UCS_EXPORT ucs_status_t ucp_request_query(void *request, ucp_request_attr_t *attr)
 {
-    UCS_CHECK_ARG(request != nullptr, "ucp_request_query: request must not be NULL");
-    UCS_CHECK_ARG(attr != nullptr, "ucp_request_query: attr must not be NULL");
+    UCS_CHECK_ARG(request, "ucp_request_query: request must not be NULL");
+    UCS_CHECK_ARG(attr, "ucp_request_query: attr must not be NULL");
     ucp_request *req = ucp_request::from_user(request);
     if (attr->field_mask & UCP_REQUEST_ATTR_FIELD_INFO_STRING) {
         UCS_CHECK_ARG(attr->field_mask & UCP_REQUEST_ATTR_FIELD_INFO_STRING_SIZE,
                       "ucp_request_query: attr->field_mask must have INFO_STRING_SIZE with "
                       "INFO_STRING");
-        UCS_CHECK_ARG(attr->debug_string != nullptr || attr->debug_string_size == 0,
+        UCS_CHECK_ARG(attr->debug_string || attr->debug_string_size == 0,
                       "ucp_request_query: attr->debug_string must not be NULL");
         if (attr->debug_string_size > 0) {
             snprintf(attr->debug_string, attr->debug_string_size, "%s length %zu %s memory%s",

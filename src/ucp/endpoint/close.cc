@@ -14,7 +14,7 @@ namespace {
 
 bool has_cm(const ucp_ep *ep)
 {
-    return ep->control->cm != nullptr;
+    return ep->control->cm;
 }
 
 // The peer has our notice, or will: it closes as well and says so by its own, or its endpoint fails

@@ -181,7 +181,7 @@ bool ucp_ep::fence_passed() noexcept
         return false;
     }
     for (unsigned i = 0; i < lane_count; ++i) {
-        if (lanes[i].ep != nullptr && uct_ep_flush(lanes[i].ep, 0, nullptr) != UCS_OK) {
+        if (lanes[i].ep && uct_ep_flush(lanes[i].ep, 0, nullptr) != UCS_OK) {
             return false;
         }
     }

@@ -30,10 +30,10 @@ announced_memory::~announced_memory()
 
 void announced_memory::release(const entry &e) noexcept
 {
-    if (e.rails != nullptr) {
+    if (e.rails) {
         rail_memory_release(e.rails);
     }
-    if (e.memh != nullptr) {
+    if (e.memh) {
         uct_md_mem_dereg(e.md, e.memh);
     }
 }
@@ -41,8 +41,7 @@ void announced_memory::release(const entry &e) noexcept
 void announced_memory::keep(ucp_request *req) noexcept
 {
     uint64_t peer = req->ep->control->peer_uuid;
-    if ((req->rndv.memh == nullptr && req->rndv.rails == nullptr) ||
-        !reaches(worker_, peer, req->ep)) {
+    if ((!req->rndv.memh && !req->rndv.rails) || !reaches(worker_, peer, req->ep)) {
         return;
     }
     try {

@@ -42,7 +42,7 @@ void unmap(ucp_mem *mem) noexcept
             uct_md_mem_dereg(context->mds[i].md, mem->memh[i]);
         }
     }
-    if (mem->import_cmpt != nullptr) {
+    if (mem->import_cmpt) {
         uct_rkey_release(mem->import_cmpt, &mem->import_bundle);
     }
     if (!mem->allocated) {
@@ -219,14 +219,14 @@ ucs_status_t reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length
                  uct_mem_h *memh_p) noexcept
 {
     ucp_mem *user = req->user_memh;
-    if (user == nullptr) {
+    if (!user) {
         user = find_allocated(req->worker, buffer, length);
     }
-    if (user != nullptr && user->md_map & (1u << md_index)) {
+    if (user && user->md_map & (1u << md_index)) {
         *memh_p = user->memh[md_index];
         return UCS_OK;
     }
-    if (req->rndv.memh != nullptr) {
+    if (req->rndv.memh) {
         if (req->rndv.md == md_index) {
             *memh_p = req->rndv.memh;
             return UCS_OK;
@@ -268,11 +268,11 @@ ucs_status_t request_reg_remote(ucp_request *req, uint8_t md_index, void *buffer
 
 void release_memh(ucp_request *req) noexcept
 {
-    if (req->rndv.rails != nullptr) {
+    if (req->rndv.rails) {
         rail_memory_release(req->rndv.rails);
         req->rndv.rails = nullptr;
     }
-    if (req->rndv.memh != nullptr) {
+    if (req->rndv.memh) {
         uct_md_mem_dereg(req->worker->context->mds[req->rndv.md].md, req->rndv.memh);
         req->rndv.memh = nullptr;
     }
@@ -286,26 +286,26 @@ extern "C" {
 UCS_EXPORT ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_params_t *params,
                                     ucp_mem_h *memh_p)
 {
-    UCS_CHECK_ARG(context != nullptr, "ucp_mem_map: context must not be NULL");
-    UCS_CHECK_ARG(params != nullptr, "ucp_mem_map: params must not be NULL");
-    UCS_CHECK_ARG(memh_p != nullptr, "ucp_mem_map: memh_p must not be NULL");
+    UCS_CHECK_ARG(context, "ucp_mem_map: context must not be NULL");
+    UCS_CHECK_ARG(params, "ucp_mem_map: params must not be NULL");
+    UCS_CHECK_ARG(memh_p, "ucp_mem_map: memh_p must not be NULL");
     uint64_t mask = params->field_mask;
     unsigned flags = mask & UCP_MEM_MAP_PARAM_FIELD_FLAGS ? params->flags : 0;
     void *address = mask & UCP_MEM_MAP_PARAM_FIELD_ADDRESS ? params->address : nullptr;
     bool alloc = flags & UCP_MEM_MAP_ALLOCATE;
     bool fixed = flags & UCP_MEM_MAP_FIXED;
     bool import = mask & UCP_MEM_MAP_PARAM_FIELD_EXPORTED_MEMH_BUFFER;
-    UCS_CHECK_ARG(!import || (!alloc && !fixed && params->exported_memh_buffer != nullptr),
+    UCS_CHECK_ARG(!import || (!alloc && !fixed && params->exported_memh_buffer),
                   "ucp_mem_map: params->exported_memh_buffer must not be NULL nor come with "
                   "ALLOCATE or FIXED");
     UCS_CHECK_ARG(import || mask & UCP_MEM_MAP_PARAM_FIELD_LENGTH,
                   "ucp_mem_map: params->field_mask must have LENGTH");
     size_t length = import ? 0 : params->length;
-    UCS_CHECK_ARG(alloc || address != nullptr || length == 0,
+    UCS_CHECK_ARG(alloc || address || length == 0,
                   "ucp_mem_map: params->address must not be NULL without ALLOCATE");
     UCS_CHECK_ARG(!fixed || alloc, "ucp_mem_map: params->flags has FIXED without ALLOCATE");
-    UCS_CHECK_ARG(!fixed || (address != nullptr &&
-                             reinterpret_cast<uintptr_t>(address) % ucp::page_size() == 0),
+    UCS_CHECK_ARG(!fixed ||
+                      (address && reinterpret_cast<uintptr_t>(address) % ucp::page_size() == 0),
                   "ucp_mem_map: params->address %p must be page aligned with FIXED", address);
     UCS_CHECK_ARG((flags & (UCP_MEM_MAP_NONBLOCK | UCP_MEM_MAP_LOCK)) !=
                       (UCP_MEM_MAP_NONBLOCK | UCP_MEM_MAP_LOCK),
@@ -353,8 +353,8 @@ UCS_EXPORT ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_par
 
 UCS_EXPORT ucs_status_t ucp_mem_unmap(ucp_context_h context, ucp_mem_h memh)
 {
-    UCS_CHECK_ARG(context != nullptr, "ucp_mem_unmap: context must not be NULL");
-    UCS_CHECK_ARG(memh != nullptr, "ucp_mem_unmap: memh must not be NULL");
+    UCS_CHECK_ARG(context, "ucp_mem_unmap: context must not be NULL");
+    UCS_CHECK_ARG(memh, "ucp_mem_unmap: memh must not be NULL");
     ucp::unlist(memh);
     ucp::unmap(memh);
     delete memh;
@@ -363,8 +363,8 @@ UCS_EXPORT ucs_status_t ucp_mem_unmap(ucp_context_h context, ucp_mem_h memh)
 
 UCS_EXPORT ucs_status_t ucp_mem_query(const ucp_mem_h memh, ucp_mem_attr_t *attr)
 {
-    UCS_CHECK_ARG(memh != nullptr, "ucp_mem_query: memh must not be NULL");
-    UCS_CHECK_ARG(attr != nullptr, "ucp_mem_query: attr must not be NULL");
+    UCS_CHECK_ARG(memh, "ucp_mem_query: memh must not be NULL");
+    UCS_CHECK_ARG(attr, "ucp_mem_query: attr must not be NULL");
     if (attr->field_mask & UCP_MEM_ATTR_FIELD_ADDRESS) {
         attr->address = memh->address;
     }
@@ -380,9 +380,9 @@ UCS_EXPORT ucs_status_t ucp_mem_query(const ucp_mem_h memh, ucp_mem_attr_t *attr
 UCS_EXPORT ucs_status_t ucp_mem_advise(ucp_context_h context, ucp_mem_h memh,
                                        ucp_mem_advise_params_t *params)
 {
-    UCS_CHECK_ARG(context != nullptr, "ucp_mem_advise: context must not be NULL");
-    UCS_CHECK_ARG(memh != nullptr, "ucp_mem_advise: memh must not be NULL");
-    UCS_CHECK_ARG(params != nullptr, "ucp_mem_advise: params must not be NULL");
+    UCS_CHECK_ARG(context, "ucp_mem_advise: context must not be NULL");
+    UCS_CHECK_ARG(memh, "ucp_mem_advise: memh must not be NULL");
+    UCS_CHECK_ARG(params, "ucp_mem_advise: params must not be NULL");
     uint64_t needed = UCP_MEM_ADVISE_PARAM_FIELD_ADDRESS | UCP_MEM_ADVISE_PARAM_FIELD_LENGTH |
                       UCP_MEM_ADVISE_PARAM_FIELD_ADVICE;
     UCS_CHECK_ARG((params->field_mask & needed) == needed,

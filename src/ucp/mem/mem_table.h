@@ -23,8 +23,7 @@ struct mapping {
 
     bool holds(uint64_t from, uint64_t bytes) const noexcept
     {
-        return mem != nullptr && from >= address && bytes <= length &&
-               from - address <= length - bytes;
+        return mem && from >= address && bytes <= length && from - address <= length - bytes;
     }
 };
 

@@ -132,7 +132,7 @@ uint8_t rkey_lane(const ucp_ep *ep, const void *packed, size_t length, uint64_t 
 {
     for (uint8_t i = 0; i < ep->lane_count; ++i) {
         const lane &l = ep->lanes[i];
-        if (l.ep == nullptr || l.attr == nullptr || (l.attr->cap.flags & flags) != flags) {
+        if (!l.ep || !l.attr || (l.attr->cap.flags & flags) != flags) {
             continue;
         }
         if (const void *part = md_part(packed, length, l.dst_md_index)) {
@@ -184,10 +184,10 @@ void open_more(ucp_rkey *rkey) noexcept
 {
     const ucp_ep *ep = rkey->ep;
     rkey->more = new (std::nothrow) rkey_rail[MAX_RAILS - 1];
-    for (unsigned i = 1; rkey->more != nullptr && i < ep->rma_rail_count; ++i) {
+    for (unsigned i = 1; rkey->more && i < ep->rma_rail_count; ++i) {
         const lane &l = ep->lanes[ep->rails[i]];
         const void *part = md_part(rkey->list, rkey->list_length, l.dst_md_index);
-        if (part != nullptr && (l.attr->cap.flags & PUT_AND_GET) == PUT_AND_GET &&
+        if (part && (l.attr->cap.flags & PUT_AND_GET) == PUT_AND_GET &&
             open_rail(ep, ep->rails[i], part, &rkey->more[rkey->more_count])) {
             ++rkey->more_count;
         }
@@ -204,9 +204,9 @@ void rkey_resolve(ucp_rkey *rkey) noexcept
     }
     rkey->resolved = true;
     const void *part;
-    for (uint8_t i = 0; i < ep->lane_count && rkey->direct == nullptr; ++i) {
+    for (uint8_t i = 0; i < ep->lane_count && !rkey->direct; ++i) {
         const lane &l = ep->lanes[i];
-        if (l.ep != nullptr && (part = md_part(rkey->list, rkey->list_length, l.dst_md_index))) {
+        if (l.ep && (part = md_part(rkey->list, rkey->list_length, l.dst_md_index))) {
             map_direct(rkey, l, part);
         }
     }
@@ -238,7 +238,7 @@ ucs_status_t pack_memh(ucp_mem *memh, uint16_t magic, uint16_t md_map, void **bu
     hdr.check = header_sum(hdr);
     memcpy(buffer, &hdr, sizeof(hdr));
     void *out = malloc(hdr.length);
-    if (out == nullptr) {
+    if (!out) {
         return UCS_ERR_NO_MEMORY;
     }
     *buffer_p = memcpy(out, buffer, hdr.length);
@@ -285,7 +285,7 @@ ucs_status_t import_memory(ucp_mem *mem, const void *exported) noexcept
     for (unsigned i = 0; i < MAX_MDS; ++i) {
         const void *part = md_part(list, hdr.length - sizeof(hdr), i);
         for (const md &m : mem->context->mds) {
-            if (part != nullptr && map_part(mem, m, part, hdr.base)) {
+            if (part && map_part(mem, m, part, hdr.base)) {
                 mem->length = hdr.size;
                 return UCS_OK;
             }
@@ -301,9 +301,9 @@ extern "C" {
 UCS_EXPORT ucs_status_t ucp_rkey_pack(ucp_context_h context, ucp_mem_h memh, void **rkey_buffer_p,
                                       size_t *size_p)
 {
-    UCS_CHECK_ARG(context != nullptr, "ucp_rkey_pack: context must not be NULL");
-    UCS_CHECK_ARG(memh != nullptr, "ucp_rkey_pack: memh must not be NULL");
-    UCS_CHECK_ARG(rkey_buffer_p != nullptr && size_p != nullptr,
+    UCS_CHECK_ARG(context, "ucp_rkey_pack: context must not be NULL");
+    UCS_CHECK_ARG(memh, "ucp_rkey_pack: memh must not be NULL");
+    UCS_CHECK_ARG(rkey_buffer_p && size_p,
                   "ucp_rkey_pack: rkey_buffer_p and size_p must not be NULL");
     return ucp::pack_memh(memh, ucp::RKEY_MAGIC, memh->md_map, rkey_buffer_p, size_p);
 }
@@ -316,9 +316,9 @@ UCS_EXPORT void ucp_rkey_buffer_release(void *rkey_buffer)
 UCS_EXPORT ucs_status_t ucp_memh_pack(ucp_mem_h memh, const ucp_memh_pack_params_t *params,
                                       void **buffer_p, size_t *buffer_size_p)
 {
-    UCS_CHECK_ARG(memh != nullptr, "ucp_memh_pack: memh must not be NULL");
-    UCS_CHECK_ARG(params != nullptr, "ucp_memh_pack: params must not be NULL");
-    UCS_CHECK_ARG(buffer_p != nullptr && buffer_size_p != nullptr,
+    UCS_CHECK_ARG(memh, "ucp_memh_pack: memh must not be NULL");
+    UCS_CHECK_ARG(params, "ucp_memh_pack: params must not be NULL");
+    UCS_CHECK_ARG(buffer_p && buffer_size_p,
                   "ucp_memh_pack: buffer_p and buffer_size_p must not be NULL");
     if (params->field_mask & UCP_MEMH_PACK_PARAM_FIELD_FLAGS &&
         params->flags & UCP_MEMH_PACK_FLAG_EXPORT) {
@@ -334,9 +334,9 @@ UCS_EXPORT void ucp_memh_buffer_release(void *buffer, const ucp_memh_buffer_rele
 
 UCS_EXPORT ucs_status_t ucp_ep_rkey_unpack(ucp_ep_h ep, const void *rkey_buffer, ucp_rkey_h *rkey_p)
 {
-    UCS_CHECK_ARG(ep != nullptr, "ucp_ep_rkey_unpack: ep must not be NULL");
-    UCS_CHECK_ARG(rkey_buffer != nullptr, "ucp_ep_rkey_unpack: rkey_buffer must not be NULL");
-    UCS_CHECK_ARG(rkey_p != nullptr, "ucp_ep_rkey_unpack: rkey_p must not be NULL");
+    UCS_CHECK_ARG(ep, "ucp_ep_rkey_unpack: ep must not be NULL");
+    UCS_CHECK_ARG(rkey_buffer, "ucp_ep_rkey_unpack: rkey_buffer must not be NULL");
+    UCS_CHECK_ARG(rkey_p, "ucp_ep_rkey_unpack: rkey_p must not be NULL");
     ucp::packed_hdr hdr;
     memcpy(&hdr, rkey_buffer, sizeof(hdr));
     UCS_CHECK_ARG(ucp::header_good(hdr, ucp::RKEY_MAGIC),
@@ -346,7 +346,7 @@ UCS_EXPORT ucs_status_t ucp_ep_rkey_unpack(ucp_ep_h ep, const void *rkey_buffer,
                   "ucp_ep_rkey_unpack: rkey_buffer is damaged");
     size_t list_length = hdr.length - sizeof(hdr);
     void *memory = malloc(sizeof(ucp_rkey) + list_length);
-    if (memory == nullptr) {
+    if (!memory) {
         return UCS_ERR_NO_MEMORY;
     }
     auto *rkey = new (memory) ucp_rkey{};
@@ -365,10 +365,10 @@ UCS_EXPORT ucs_status_t ucp_ep_rkey_unpack(ucp_ep_h ep, const void *rkey_buffer,
 
 UCS_EXPORT void ucp_rkey_destroy(ucp_rkey_h rkey)
 {
-    if (rkey == nullptr) {
+    if (!rkey) {
         return;
     }
-    if (rkey->direct_cmpt != nullptr) {
+    if (rkey->direct_cmpt) {
         uct_rkey_release(rkey->direct_cmpt, &rkey->direct_bundle);
     }
     if (rkey->first.lane != ucp::NO_LANE) {
@@ -383,12 +383,12 @@ UCS_EXPORT void ucp_rkey_destroy(ucp_rkey_h rkey)
 
 UCS_EXPORT ucs_status_t ucp_rkey_ptr(ucp_rkey_h rkey, uint64_t raddr, void **addr_p)
 {
-    UCS_CHECK_ARG(rkey != nullptr, "ucp_rkey_ptr: rkey must not be NULL");
-    UCS_CHECK_ARG(addr_p != nullptr, "ucp_rkey_ptr: addr_p must not be NULL");
+    UCS_CHECK_ARG(rkey, "ucp_rkey_ptr: rkey must not be NULL");
+    UCS_CHECK_ARG(addr_p, "ucp_rkey_ptr: addr_p must not be NULL");
     if (!rkey->resolved) {
         ucp::rkey_resolve(rkey);
     }
-    if (rkey->direct == nullptr) {
+    if (!rkey->direct) {
         return UCS_ERR_UNREACHABLE;
     }
     if (raddr < rkey->base || raddr - rkey->base >= rkey->length) {
@@ -401,12 +401,11 @@ UCS_EXPORT ucs_status_t ucp_rkey_ptr(ucp_rkey_h rkey, uint64_t raddr, void **add
 UCS_EXPORT ucs_status_t ucp_rkey_compare(ucp_worker_h worker, ucp_rkey_h rkey1, ucp_rkey_h rkey2,
                                          const ucp_rkey_compare_params_t *params, int *result)
 {
-    UCS_CHECK_ARG(worker != nullptr, "ucp_rkey_compare: worker must not be NULL");
-    UCS_CHECK_ARG(rkey1 != nullptr && rkey2 != nullptr,
-                  "ucp_rkey_compare: rkey1 and rkey2 must not be NULL");
-    UCS_CHECK_ARG(params != nullptr && params->field_mask == 0,
+    UCS_CHECK_ARG(worker, "ucp_rkey_compare: worker must not be NULL");
+    UCS_CHECK_ARG(rkey1 && rkey2, "ucp_rkey_compare: rkey1 and rkey2 must not be NULL");
+    UCS_CHECK_ARG(params && params->field_mask == 0,
                   "ucp_rkey_compare: params must not be NULL, and params->field_mask must be 0");
-    UCS_CHECK_ARG(result != nullptr, "ucp_rkey_compare: result must not be NULL");
+    UCS_CHECK_ARG(result, "ucp_rkey_compare: result must not be NULL");
     auto order = [](auto a, auto b) { return a < b ? -1 : a > b ? 1 : 0; };
     int c = order(rkey1->memh_id, rkey2->memh_id);
     if (c == 0) {

@@ -26,16 +26,16 @@ inline ucs_status_t data_request(ucp_ep *ep, data_way way, const void *buffer, s
     if (UCS_UNLIKELY(status != UCS_OK)) {
         return status;
     }
-    if (param != nullptr && param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL) {
+    if (param && param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL) {
         return UCS_ERR_NO_RESOURCE;
     }
-    ucp_request *req = param != nullptr ? request_get(ep->worker, req_kind::send, param)
-                                        : request_get_internal(ep->worker);
-    if (req == nullptr) {
+    ucp_request *req =
+        param ? request_get(ep->worker, req_kind::send, param) : request_get_internal(ep->worker);
+    if (!req) {
         return UCS_ERR_NO_MEMORY;
     }
     req->ep = ep;
-    if (param != nullptr && param->op_attr_mask & UCP_OP_ATTR_FLAG_FAST_CMPL) {
+    if (param && param->op_attr_mask & UCP_OP_ATTR_FLAG_FAST_CMPL) {
         req->flags |= REQ_COPY;
     }
     status = way == data_way::from_buffer
@@ -55,7 +55,7 @@ inline ucs_status_t recv_request(ucp_worker *worker, req_kind kind, void *buffer
                                  ucp_request **req_p) noexcept
 {
     ucp_request *req = request_get(worker, kind, param);
-    if (UCS_UNLIKELY(req == nullptr)) {
+    if (UCS_UNLIKELY(!req)) {
         return UCS_ERR_NO_MEMORY;
     }
     ucs_status_t status = req->dt.start_recv(buffer, count, dt);
@@ -74,8 +74,7 @@ inline bool wants_rndv(const ucp_request *req) noexcept
     size_t length = req->dt.length();
     return length >= limits.rndv_thresh &&
            (length >= limits.rndv_unmapped ||
-            (req->dt.is_contig() &&
-             find_allocated(req->worker, req->dt.contig_ptr(), length) != nullptr));
+            (req->dt.is_contig() && find_allocated(req->worker, req->dt.contig_ptr(), length)));
 }
 
 // Whether a message is sent out of the user's buffer, if its header fits.

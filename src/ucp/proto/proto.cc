@@ -100,7 +100,7 @@ recv_desc *desc_alloc(ucp_worker *worker, size_t length, bool user_aligned) noex
     bool aligned = !user_aligned || proto->align <= 16;
     if (length <= SMALL_DESC && aligned) {
         desc = static_cast<recv_desc *>(proto->small_descs.get());
-        if (desc == nullptr) {
+        if (!desc) {
             return nullptr;
         }
         new (desc) recv_desc;
@@ -114,7 +114,7 @@ recv_desc *desc_alloc(ucp_worker *worker, size_t length, bool user_aligned) noex
         char *mem = static_cast<char *>(
             align <= 16 ? malloc(front + length)
                         : aligned_alloc(align, (front + length + align - 1) / align * align));
-        if (mem == nullptr) {
+        if (!mem) {
             return nullptr;
         }
         desc = new (mem) recv_desc;
@@ -160,7 +160,7 @@ recv_desc *desc_keep(ucp_worker *worker, void *msg, size_t hdr_len, size_t lengt
         }
     }
     recv_desc *desc = desc_alloc(worker, length);
-    if (desc != nullptr && length != 0) {
+    if (desc && length != 0) {
         memcpy(desc->data, data, length);
     }
     return desc;
@@ -290,7 +290,7 @@ void send_control(ucp_ep *ep, uint8_t am_id, const void *data, size_t length) no
         }
     }
     ucp_request *req = request_get_internal(ep->worker);
-    if (req == nullptr) {
+    if (!req) {
         ucs_error("ep %p: no memory for a control message", (void *)ep);
         ep->set_failed(UCS_ERR_NO_MEMORY);
         return;
@@ -321,13 +321,13 @@ ucs_status_t drop_damaged(ucp_worker *worker, const char *what, size_t length) n
 ucp_ep *find_usable_ep(ucp_worker *worker, uint64_t id) noexcept
 {
     ucp_ep *ep = worker->find_ep(id);
-    return ep != nullptr && ep->check_usable() == UCS_OK ? ep : nullptr;
+    return ep && ep->check_usable() == UCS_OK ? ep : nullptr;
 }
 
 ucp_request *find_request(ucp_worker *worker, uint64_t id, uint8_t phase) noexcept
 {
     ucp_request *req = worker->proto->request_ids.find(id);
-    return req != nullptr && req->phase == phase ? req : nullptr;
+    return req && req->phase == phase ? req : nullptr;
 }
 
 } // namespace ucp

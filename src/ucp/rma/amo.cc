@@ -67,7 +67,7 @@ size_t pack_amo(void *dest, void *arg)
 ucs_status_t amo_progress(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
-    bool fetch = req->rma.result != nullptr;
+    bool fetch = req->rma.result;
     if (char *p = direct_address(req->rma.rkey, req->rma.address, req->rma.size)) {
         uint64_t old =
             apply_sized(p, req->rma.op, req->rma.size, req->rma.value[0], req->rma.value[1]);
@@ -110,8 +110,8 @@ struct amo_args {
 
 ucs_status_ptr_t amo(const amo_args &a, const ucp_request_param_t *param) noexcept
 {
-    UCS_CHECK_ARG_PTR(a.ep != nullptr, "%s: ep must not be NULL", a.call);
-    UCS_CHECK_ARG_PTR(a.rkey != nullptr, "%s: rkey must not be NULL", a.call);
+    UCS_CHECK_ARG_PTR(a.ep, "%s: ep must not be NULL", a.call);
+    UCS_CHECK_ARG_PTR(a.rkey, "%s: rkey must not be NULL", a.call);
     UCS_CHECK_ARG_PTR(a.op < UCP_ATOMIC_OP_LAST, "%s: opcode %u is unknown", a.call, a.op);
     UCS_CHECK_ARG_PTR(a.size == 4 || a.size == 8, "%s: op_size %zu is neither 4 nor 8", a.call,
                       a.size);
@@ -121,8 +121,7 @@ ucs_status_ptr_t amo(const amo_args &a, const ucp_request_param_t *param) noexce
     UCS_CHECK_ARG_PTR(
         ep->worker->context->has_feature(a.size == 4 ? UCP_FEATURE_AMO32 : UCP_FEATURE_AMO64),
         "%s: the context was created without UCP_FEATURE_AMO%zu", a.call, a.size * 8);
-    UCS_CHECK_ARG_PTR(a.result != nullptr ||
-                          (a.op != UCP_ATOMIC_OP_SWAP && a.op != UCP_ATOMIC_OP_CSWAP),
+    UCS_CHECK_ARG_PTR(a.result || (a.op != UCP_ATOMIC_OP_SWAP && a.op != UCP_ATOMIC_OP_CSWAP),
                       "%s: SWAP and CSWAP need a reply buffer", a.call);
     ucs::opt_guard guard(ep->worker->lock);
     ucs_status_t status = ep->check_usable();
@@ -132,7 +131,7 @@ ucs_status_ptr_t amo(const amo_args &a, const ucp_request_param_t *param) noexce
     if (char *p = direct_address(a.rkey, a.address, a.size)) {
         uint64_t old = apply_sized(p, static_cast<uint8_t>(a.op), static_cast<uint8_t>(a.size),
                                    a.value, a.compare);
-        if (a.result != nullptr) {
+        if (a.result) {
             memcpy(a.result, &old, a.size);
         }
         return post_return_imm(ep->worker, req_kind::send, UCS_OK, param);
@@ -141,7 +140,7 @@ ucs_status_ptr_t amo(const amo_args &a, const ucp_request_param_t *param) noexce
         return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
     }
     ucp_request *req = request_get(ep->worker, req_kind::send, param);
-    if (req == nullptr) {
+    if (!req) {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }
     req->ep = ep;
@@ -194,7 +193,7 @@ ucs_status_t amo_handler(void *arg, void *data, size_t length, unsigned)
         return UCS_OK;
     }
     ucp_ep *ep = find_usable_ep(worker, hdr.ep);
-    if (ep == nullptr) {
+    if (!ep) {
         drop_stale(worker, "amo");
     } else {
         send_control(ep, AM_ID_AMO_REPLY, reply);
@@ -211,7 +210,7 @@ ucs_status_t amo_reply_handler(void *arg, void *data, size_t length, unsigned)
     }
     memcpy(&hdr, data, sizeof(hdr));
     ucp_request *req = find_request(worker, hdr.req, PHASE_AMO);
-    if (req == nullptr) {
+    if (!req) {
         drop_stale(worker, "amo reply");
         return UCS_OK;
     }
@@ -231,8 +230,8 @@ UCS_EXPORT ucs_status_ptr_t ucp_atomic_op_nbx(ucp_ep_h ep, ucp_atomic_op_t opcod
                                               uint64_t remote_addr, ucp_rkey_h rkey,
                                               const ucp_request_param_t *param)
 {
-    UCS_CHECK_ARG_PTR(param != nullptr, "ucp_atomic_op_nbx: param must not be NULL");
-    UCS_CHECK_ARG_PTR(buffer != nullptr, "ucp_atomic_op_nbx: buffer must not be NULL");
+    UCS_CHECK_ARG_PTR(param, "ucp_atomic_op_nbx: param must not be NULL");
+    UCS_CHECK_ARG_PTR(buffer, "ucp_atomic_op_nbx: buffer must not be NULL");
     UCS_CHECK_ARG_PTR(count == 1, "ucp_atomic_op_nbx: count %zu is not 1", count);
     UCS_CHECK_ARG_PTR(
         param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE &&
@@ -247,7 +246,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_atomic_op_nbx(ucp_ep_h ep, ucp_atomic_op_t opcod
         param->op_attr_mask & UCP_OP_ATTR_FIELD_REPLY_BUFFER ? param->reply_buffer : nullptr;
     uint64_t value = ucp::load(buffer, size);
     uint64_t compare = 0;
-    if (opcode == UCP_ATOMIC_OP_CSWAP && reply != nullptr) {
+    if (opcode == UCP_ATOMIC_OP_CSWAP && reply) {
         compare = value;
         value = ucp::load(reply, size);
     }
@@ -283,7 +282,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_atomic_fetch_nb(ucp_ep_h ep, ucp_atomic_fetch_op
                                   UCP_ATOMIC_OP_AND, UCP_ATOMIC_OP_OR,   UCP_ATOMIC_OP_XOR};
     UCS_CHECK_ARG_PTR(opcode < UCP_ATOMIC_FETCH_OP_LAST,
                       "ucp_atomic_fetch_nb: opcode %d is unknown", (int)opcode);
-    UCS_CHECK_ARG_PTR(result != nullptr, "ucp_atomic_fetch_nb: result must not be NULL");
+    UCS_CHECK_ARG_PTR(result, "ucp_atomic_fetch_nb: result must not be NULL");
     UCS_CHECK_ARG_PTR(op_size == 4 || op_size == 8,
                       "ucp_atomic_fetch_nb: op_size %zu is not 4 or 8", op_size);
     uint64_t compare = 0;
@@ -314,7 +313,7 @@ UCS_EXPORT ucs_status_t ucp_atomic_add64(ucp_ep_h ep, uint64_t add, uint64_t rem
 UCS_EXPORT ucs_status_t ucp_atomic_fadd32(ucp_ep_h ep, uint32_t add, uint64_t remote_addr,
                                           ucp_rkey_h rkey, uint32_t *result)
 {
-    UCS_CHECK_ARG(result != nullptr, "ucp_atomic_fadd32: result must not be NULL");
+    UCS_CHECK_ARG(result, "ucp_atomic_fadd32: result must not be NULL");
     return ucp::fetch_blocking("ucp_atomic_fadd32", ep, UCP_ATOMIC_OP_ADD, add, 0, result, 4,
                                remote_addr, rkey);
 }
@@ -322,7 +321,7 @@ UCS_EXPORT ucs_status_t ucp_atomic_fadd32(ucp_ep_h ep, uint32_t add, uint64_t re
 UCS_EXPORT ucs_status_t ucp_atomic_fadd64(ucp_ep_h ep, uint64_t add, uint64_t remote_addr,
                                           ucp_rkey_h rkey, uint64_t *result)
 {
-    UCS_CHECK_ARG(result != nullptr, "ucp_atomic_fadd64: result must not be NULL");
+    UCS_CHECK_ARG(result, "ucp_atomic_fadd64: result must not be NULL");
     return ucp::fetch_blocking("ucp_atomic_fadd64", ep, UCP_ATOMIC_OP_ADD, add, 0, result, 8,
                                remote_addr, rkey);
 }
@@ -330,7 +329,7 @@ UCS_EXPORT ucs_status_t ucp_atomic_fadd64(ucp_ep_h ep, uint64_t add, uint64_t re
 UCS_EXPORT ucs_status_t ucp_atomic_swap32(ucp_ep_h ep, uint32_t swap, uint64_t remote_addr,
                                           ucp_rkey_h rkey, uint32_t *result)
 {
-    UCS_CHECK_ARG(result != nullptr, "ucp_atomic_swap32: result must not be NULL");
+    UCS_CHECK_ARG(result, "ucp_atomic_swap32: result must not be NULL");
     return ucp::fetch_blocking("ucp_atomic_swap32", ep, UCP_ATOMIC_OP_SWAP, swap, 0, result, 4,
                                remote_addr, rkey);
 }
@@ -338,7 +337,7 @@ UCS_EXPORT ucs_status_t ucp_atomic_swap32(ucp_ep_h ep, uint32_t swap, uint64_t r
 UCS_EXPORT ucs_status_t ucp_atomic_swap64(ucp_ep_h ep, uint64_t swap, uint64_t remote_addr,
                                           ucp_rkey_h rkey, uint64_t *result)
 {
-    UCS_CHECK_ARG(result != nullptr, "ucp_atomic_swap64: result must not be NULL");
+    UCS_CHECK_ARG(result, "ucp_atomic_swap64: result must not be NULL");
     return ucp::fetch_blocking("ucp_atomic_swap64", ep, UCP_ATOMIC_OP_SWAP, swap, 0, result, 8,
                                remote_addr, rkey);
 }
@@ -346,7 +345,7 @@ UCS_EXPORT ucs_status_t ucp_atomic_swap64(ucp_ep_h ep, uint64_t swap, uint64_t r
 UCS_EXPORT ucs_status_t ucp_atomic_cswap32(ucp_ep_h ep, uint32_t compare, uint32_t swap,
                                            uint64_t remote_addr, ucp_rkey_h rkey, uint32_t *result)
 {
-    UCS_CHECK_ARG(result != nullptr, "ucp_atomic_cswap32: result must not be NULL");
+    UCS_CHECK_ARG(result, "ucp_atomic_cswap32: result must not be NULL");
     return ucp::fetch_blocking("ucp_atomic_cswap32", ep, UCP_ATOMIC_OP_CSWAP, swap, compare, result,
                                4, remote_addr, rkey);
 }
@@ -354,7 +353,7 @@ UCS_EXPORT ucs_status_t ucp_atomic_cswap32(ucp_ep_h ep, uint32_t compare, uint32
 UCS_EXPORT ucs_status_t ucp_atomic_cswap64(ucp_ep_h ep, uint64_t compare, uint64_t swap,
                                            uint64_t remote_addr, ucp_rkey_h rkey, uint64_t *result)
 {
-    UCS_CHECK_ARG(result != nullptr, "ucp_atomic_cswap64: result must not be NULL");
+    UCS_CHECK_ARG(result, "ucp_atomic_cswap64: result must not be NULL");
     return ucp::fetch_blocking("ucp_atomic_cswap64", ep, UCP_ATOMIC_OP_CSWAP, swap, compare, result,
                                8, remote_addr, rkey);
 }

@@ -90,8 +90,7 @@ ucs_status_ptr_t get(const rma_args &a, const ucp_request_param_t *param) noexce
         }
     }
     if (done) {
-        return param != nullptr ? post_return_imm(ep->worker, req_kind::send, UCS_OK, param)
-                                : nullptr;
+        return param ? post_return_imm(ep->worker, req_kind::send, UCS_OK, param) : nullptr;
     }
     ucp_request *req;
     status = rma_request(a, data_way::into_buffer, param, &req);
@@ -158,7 +157,7 @@ ucs_status_t rma_get_handler(void *arg, void *data, size_t length, unsigned)
     }
     memcpy(&hdr, data, sizeof(hdr));
     ucp_ep *ep = find_usable_ep(worker, hdr.ep);
-    if (ep == nullptr) {
+    if (!ep) {
         drop_stale(worker, "get");
         return UCS_OK;
     }
@@ -169,7 +168,7 @@ ucs_status_t rma_get_handler(void *arg, void *data, size_t length, unsigned)
         hdr.memh = 0;
     }
     ucp_request *req = request_get_internal(worker);
-    if (req == nullptr) {
+    if (!req) {
         ep->set_failed(UCS_ERR_NO_MEMORY);
         return UCS_OK;
     }
@@ -191,7 +190,7 @@ ucs_status_t rma_get_reply_handler(void *arg, void *data, size_t length, unsigne
     }
     memcpy(&hdr, data, sizeof(hdr));
     ucp_request *req = find_request(worker, hdr.req, PHASE_RMA_GET);
-    if (req == nullptr) {
+    if (!req) {
         drop_stale(worker, "get reply");
         return UCS_OK;
     }
@@ -221,7 +220,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_get_nbx(ucp_ep_h ep, void *buffer, size_t count,
                                         uint64_t remote_addr, ucp_rkey_h rkey,
                                         const ucp_request_param_t *param)
 {
-    UCS_CHECK_ARG_PTR(param != nullptr, "ucp_get_nbx: param must not be NULL");
+    UCS_CHECK_ARG_PTR(param, "ucp_get_nbx: param must not be NULL");
     ucs_status_t status = ucp::check_memory("ucp_get_nbx", param);
     if (UCS_UNLIKELY(status != UCS_OK)) {
         return UCS_STATUS_PTR(status);
@@ -259,7 +258,7 @@ UCS_EXPORT ucs_status_t ucp_get(ucp_ep_h ep, void *buffer, size_t length, uint64
     param.op_attr_mask = 0;
     ucs_status_ptr_t ptr =
         ucp::get({"ucp_get", ep, buffer, length, ucp_dt_make_contig(1), remote_addr, rkey}, &param);
-    return ep != nullptr ? ucp::rma_wait(ep->worker, ptr) : UCS_PTR_STATUS(ptr);
+    return ep ? ucp::rma_wait(ep->worker, ptr) : UCS_PTR_STATUS(ptr);
 }
 
 } // extern "C"

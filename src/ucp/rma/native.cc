@@ -14,7 +14,7 @@ void unordered_done(uct_completion_t *comp)
     ucp_request *req = ucp_request::from_comp(comp);
     ucp_ep *ep = req->flags & REQ_ABORTED ? nullptr : req->ep; // counted, and it may be gone
     complete(req, comp->status);
-    if (ep != nullptr) {
+    if (ep) {
         ep->unordered_done();
     }
 }
@@ -51,7 +51,7 @@ void take_share(ucp_request *req) noexcept
 bool register_rails(ucp_request *req) noexcept
 {
     auto *memory = new (std::nothrow) rail_memory{};
-    if (memory == nullptr) {
+    if (!memory) {
         return false;
     }
     memory->context = req->worker->context;

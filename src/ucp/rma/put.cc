@@ -13,14 +13,14 @@ namespace ucp {
 
 ucs_status_t check_rma(const rma_args &a) noexcept
 {
-    UCS_CHECK_ARG(a.ep != nullptr, "%s: ep must not be NULL", a.call);
+    UCS_CHECK_ARG(a.ep, "%s: ep must not be NULL", a.call);
     UCS_CHECK_ARG(a.ep->worker->context->has_feature(UCP_FEATURE_RMA),
                   "%s: the context was created without UCP_FEATURE_RMA", a.call);
     if (a.count == 0) {
         return UCS_OK;
     }
-    UCS_CHECK_ARG(a.buffer != nullptr, "%s: buffer must not be NULL", a.call);
-    UCS_CHECK_ARG(a.rkey != nullptr, "%s: rkey must not be NULL", a.call);
+    UCS_CHECK_ARG(a.buffer, "%s: buffer must not be NULL", a.call);
+    UCS_CHECK_ARG(a.rkey, "%s: rkey must not be NULL", a.call);
     uint64_t cls = a.dt & UCP_DATATYPE_CLASS_MASK;
     if (cls != UCP_DATATYPE_CONTIG && cls != UCP_DATATYPE_IOV) {
         return UCS_ERR_UNSUPPORTED;
@@ -146,8 +146,8 @@ ucs_status_ptr_t put(const rma_args &a, const ucp_request_param_t *param) noexce
         }
     }
     if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE)) {
-        return param != nullptr ? post_return_imm(ep->worker, req_kind::send, status, param)
-                                : UCS_STATUS_PTR(status);
+        return param ? post_return_imm(ep->worker, req_kind::send, status, param)
+                     : UCS_STATUS_PTR(status);
     }
     ucp_request *req;
     status = rma_request(a, data_way::from_buffer, param, &req);
@@ -223,7 +223,7 @@ void rma_request_ack(ucp_ep *ep) noexcept
         return;
     }
     ucp_request *req = request_get_internal(ep->worker);
-    if (req == nullptr) {
+    if (!req) {
         return ep->set_failed(UCS_ERR_NO_MEMORY);
     }
     req->ep = ep;
@@ -242,7 +242,7 @@ ucs_status_t rma_flush_handler(void *arg, void *data, size_t length, unsigned)
     }
     memcpy(&hdr, data, sizeof(hdr));
     ucp_ep *ep = find_usable_ep(worker, hdr.ep);
-    if (ep == nullptr) {
+    if (!ep) {
         drop_stale(worker, "rma flush");
     } else {
         send_control(ep, AM_ID_RMA_ACK, wire::flush_hdr{ep->remote_id, hdr.seq});
@@ -259,7 +259,7 @@ ucs_status_t rma_ack_handler(void *arg, void *data, size_t length, unsigned)
     }
     memcpy(&hdr, data, sizeof(hdr));
     ucp_ep *ep = find_usable_ep(worker, hdr.ep);
-    if (ep == nullptr) {
+    if (!ep) {
         drop_stale(worker, "rma ack");
     } else if (hdr.seq > ep->rma_acked && hdr.seq <= ep->rma_posted) {
         ep->rma_acked = hdr.seq - 1;
@@ -276,7 +276,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t 
                                         uint64_t remote_addr, ucp_rkey_h rkey,
                                         const ucp_request_param_t *param)
 {
-    UCS_CHECK_ARG_PTR(param != nullptr, "ucp_put_nbx: param must not be NULL");
+    UCS_CHECK_ARG_PTR(param, "ucp_put_nbx: param must not be NULL");
     ucs_status_t status = ucp::check_memory("ucp_put_nbx", param);
     if (UCS_UNLIKELY(status != UCS_OK)) {
         return UCS_STATUS_PTR(status);
@@ -318,7 +318,7 @@ UCS_EXPORT ucs_status_t ucp_put(ucp_ep_h ep, const void *buffer, size_t length,
     ucs_status_ptr_t ptr = ucp::put({"ucp_put", ep, const_cast<void *>(buffer), length,
                                      ucp_dt_make_contig(1), remote_addr, rkey},
                                     &param);
-    return ep != nullptr ? ucp::rma_wait(ep->worker, ptr) : UCS_PTR_STATUS(ptr);
+    return ep ? ucp::rma_wait(ep->worker, ptr) : UCS_PTR_STATUS(ptr);
 }
 
 } // extern "C"

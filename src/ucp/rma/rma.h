@@ -39,7 +39,7 @@ inline char *direct_address(ucp_rkey *rkey, uint64_t address, size_t length) noe
     if (UCS_UNLIKELY(!rkey->resolved)) {
         rkey_resolve(rkey);
     }
-    if (rkey->direct == nullptr || address < rkey->base || length > rkey->length ||
+    if (!rkey->direct || address < rkey->base || length > rkey->length ||
         address - rkey->base > rkey->length - length || !rkey->ep->direct_allowed()) {
         return nullptr;
     }
@@ -65,7 +65,7 @@ inline char nbi_tag;
 // Starts it.
 inline ucs_status_ptr_t rma_start(ucp_request *req, const ucp_request_param_t *param) noexcept
 {
-    if (param != nullptr) {
+    if (param) {
         return send_request(req, param);
     }
     send_internal(req);

@@ -51,10 +51,8 @@ ucs_status_t check_element(const char *call, const ucp_ep *ep, const lists &l, s
     if (total == 0) {
         return UCS_OK;
     }
-    UCS_CHECK_ARG(l.local.buffers[i] != nullptr, "%s: the buffer of element %zu must not be NULL",
-                  call, i);
-    UCS_CHECK_ARG(l.remote.rkeys[i] != nullptr, "%s: the key of element %zu must not be NULL", call,
-                  i);
+    UCS_CHECK_ARG(l.local.buffers[i], "%s: the buffer of element %zu must not be NULL", call, i);
+    UCS_CHECK_ARG(l.remote.rkeys[i], "%s: the key of element %zu must not be NULL", call, i);
     UCS_CHECK_ARG(l.remote.rkeys[i]->ep == ep, "%s: the key of element %zu is of another endpoint",
                   call, i);
     return UCS_OK;
@@ -62,7 +60,7 @@ ucs_status_t check_element(const char *call, const ucp_ep *ep, const lists &l, s
 
 ucs_status_t check_lists(const rma_args &a, const ucp_request_param_t *param) noexcept
 {
-    UCS_CHECK_ARG(a.ep != nullptr, "%s: ep must not be NULL", a.call);
+    UCS_CHECK_ARG(a.ep, "%s: ep must not be NULL", a.call);
     UCS_CHECK_ARG(a.ep->worker->context->has_feature(UCP_FEATURE_RMA),
                   "%s: the context was created without UCP_FEATURE_RMA", a.call);
     UCS_CHECK_ARG((a.dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_SGL &&
@@ -76,9 +74,9 @@ ucs_status_t check_lists(const rma_args &a, const ucp_request_param_t *param) no
     if (a.count == 0) {
         return UCS_OK;
     }
-    UCS_CHECK_ARG(has(param, UCP_OP_ATTR_FIELD_REMOTE) && param->remote != nullptr,
+    UCS_CHECK_ARG(has(param, UCP_OP_ATTR_FIELD_REMOTE) && param->remote,
                   "%s: param->remote must point to a ucp_dt_remote_sgl_t", a.call);
-    UCS_CHECK_ARG(a.buffer != nullptr, "%s: buffer must point to a ucp_dt_local_sgl_t", a.call);
+    UCS_CHECK_ARG(a.buffer, "%s: buffer must point to a ucp_dt_local_sgl_t", a.call);
     lists l = {*static_cast<const ucp_dt_local_sgl_t *>(a.buffer),
                *static_cast<const ucp_dt_remote_sgl_t *>(param->remote)};
     UCS_CHECK_ARG((l.local.field_mask & LOCAL_NEEDED) == LOCAL_NEEDED,

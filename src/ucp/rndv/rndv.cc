@@ -32,7 +32,7 @@ size_t pack_rts(void *dest, void *arg)
     hdr.size = req->dt.length();
     hdr.ep = ep->remote_id;
     hdr.req = req->id;
-    if (req->rndv.zmemh != nullptr) {
+    if (req->rndv.zmemh) {
         const lane &l = ep->lanes[ep->rma_lane_index()];
         hdr.rkey_len = static_cast<uint32_t>(
             rails_pack_keys(req, l.md_index, req->rndv.zmemh, p + sizeof(hdr)));
@@ -161,7 +161,7 @@ void answer(ucp_ep *ep, uint64_t sreq, ucs_status_t status) noexcept
 
 void release_rkey(ucp_request *req) noexcept
 {
-    if (req->rndv.cmpt != nullptr) {
+    if (req->rndv.cmpt) {
         uct_rkey_release(req->rndv.cmpt, &req->rndv.bundle);
         req->rndv.cmpt = nullptr;
     }
@@ -302,7 +302,7 @@ void rndv_send_am(ucp_request *req) noexcept
 void rndv_refuse(ucp_worker *worker, const rts_hdr *rts, ucs_status_t status) noexcept
 {
     ucp_ep *ep = find_usable_ep(worker, rts->ep);
-    if (ep != nullptr) {
+    if (ep) {
         answer(ep, rts->req, status);
     } else {
         drop_stale(worker, "rendezvous");
@@ -312,7 +312,7 @@ void rndv_refuse(ucp_worker *worker, const rts_hdr *rts, ucs_status_t status) no
 void rndv_recv(ucp_request *req, const rts_hdr *rts) noexcept
 {
     ucp_ep *ep = find_usable_ep(req->worker, rts->ep);
-    if (ep == nullptr) {
+    if (!ep) {
         drop_stale(req->worker, "rendezvous");
         complete(req, UCS_ERR_CONNECTION_RESET);
         return;
@@ -364,7 +364,7 @@ ucs_status_t rndv_rtr_handler(void *arg, void *data, size_t length, unsigned)
     }
     memcpy(&rtr, data, sizeof(rtr));
     ucp_request *req = find_request(worker, rtr.sreq, PHASE_RTS);
-    if (req == nullptr) {
+    if (!req) {
         worker->proto->announced.answered(rtr.sreq);
         drop_stale(worker, "rtr");
         return UCS_OK;
@@ -404,7 +404,7 @@ ucs_status_t rndv_data_handler(void *arg, void *data, size_t length, unsigned)
     }
     memcpy(&hdr, data, sizeof(hdr));
     ucp_request *req = find_request(worker, hdr.req, PHASE_RNDV_RECV);
-    if (req == nullptr) {
+    if (!req) {
         drop_stale(worker, "rndv data");
         return UCS_OK;
     }
@@ -432,7 +432,7 @@ ucs_status_t rndv_ats_handler(void *arg, void *data, size_t length, unsigned)
     }
     memcpy(&hdr, data, sizeof(hdr));
     ucp_request *req = find_request(worker, hdr.req, PHASE_RTS);
-    if (req == nullptr) {
+    if (!req) {
         worker->proto->announced.answered(hdr.req);
         drop_stale(worker, "ats");
         return UCS_OK;

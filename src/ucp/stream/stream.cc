@@ -37,7 +37,7 @@ namespace {
 
 stream_state *state_of(ucp_ep *ep) noexcept
 {
-    if (ep->stream == nullptr) {
+    if (!ep->stream) {
         ep->stream = new (std::nothrow) stream_state;
     }
     return static_cast<stream_state *>(ep->stream);
@@ -99,7 +99,7 @@ size_t fill(ucp_request *req, const void *data, size_t length) noexcept
 
 void finish(ucp_request *req) noexcept
 {
-    if (req->stream.length_p != nullptr) {
+    if (req->stream.length_p) {
         *req->stream.length_p = req->info.length;
     }
     complete(req, req->comp.status);
@@ -170,7 +170,7 @@ ucs_status_ptr_t stream_send(const char *call, ucp_ep *ep, const void *buffer, s
     ucs::opt_guard guard(worker->lock);
     if (UCS_LIKELY((dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG)) {
         size_t length = count * (dt >> UCP_DATATYPE_SHIFT);
-        UCS_CHECK_ARG_PTR(buffer != nullptr || length == 0, "%s: buffer must not be NULL", call);
+        UCS_CHECK_ARG_PTR(buffer || length == 0, "%s: buffer must not be NULL", call);
         if (UCS_LIKELY(ep->can_send())) {
             ucs_status_t status = UCS_ERR_NO_RESOURCE;
             if (length == 0) {
@@ -238,13 +238,13 @@ ucs_status_ptr_t stream_recv(const char *call, ucp_ep *ep, void *buffer, size_t 
     ucp_worker *worker = ep->worker;
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_STREAM),
                       "%s: the context was created without UCP_FEATURE_STREAM", call);
-    UCS_CHECK_ARG_PTR(length_p != nullptr, "%s: length must not be NULL", call);
+    UCS_CHECK_ARG_PTR(length_p, "%s: length must not be NULL", call);
     if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK)) {
         return UCS_STATUS_PTR(kind);
     }
     ucs::opt_guard guard(worker->lock);
     stream_state *s = state_of(ep);
-    if (s == nullptr) {
+    if (!s) {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }
     ucp_request *req;
@@ -299,15 +299,15 @@ ucs_status_t stream_handler(void *arg, void *data, size_t length, unsigned flags
     }
     memcpy(&id, data, sizeof(id));
     ucp_ep *ep = find_usable_ep(worker, id);
-    stream_state *s = ep != nullptr ? state_of(ep) : nullptr;
-    if (s == nullptr) {
+    stream_state *s = ep ? state_of(ep) : nullptr;
+    if (!s) {
         drop_stale(worker, "stream data");
         return UCS_OK;
     }
     size_t head = sizeof(id);
     while (s->chunks.empty() && head < length) {
         ucp_request *req = s->recvs.front();
-        if (req == nullptr) {
+        if (!req) {
             break;
         }
         head += fill(req, static_cast<char *>(data) + head, length - head);
@@ -321,9 +321,8 @@ ucs_status_t stream_handler(void *arg, void *data, size_t length, unsigned flags
     auto *c = new (std::nothrow) stream_chunk;
     bool keep = false;
     // The descriptor's back pointer takes the eight bytes in front of the data, which are ours.
-    recv_desc *desc =
-        c != nullptr ? desc_keep(worker, data, head, length - head, flags, &keep) : nullptr;
-    if (desc == nullptr) {
+    recv_desc *desc = c ? desc_keep(worker, data, head, length - head, flags, &keep) : nullptr;
+    if (!desc) {
         delete c;
         ucs_error("ep %p: no memory to keep %zu bytes of a stream", (void *)ep, length - head);
         ep->set_failed(UCS_ERR_NO_MEMORY);
@@ -340,7 +339,7 @@ ucs_status_t stream_handler(void *arg, void *data, size_t length, unsigned flags
 void ep_proto_owned(ucp_ep *ep) noexcept
 {
     auto *s = static_cast<stream_state *>(ep->stream);
-    if (s != nullptr && !s->chunks.empty()) {
+    if (s && !s->chunks.empty()) {
         set_ready(ep, s);
     }
 }
@@ -350,7 +349,7 @@ void ep_proto_failed(ucp_ep *ep, ucs_status_t status) noexcept
     // A callback may close the endpoint, and the state is gone with it.
     while (auto *s = static_cast<stream_state *>(ep->stream)) {
         ucp_request *req = s->recvs.pop_front();
-        if (req == nullptr) {
+        if (!req) {
             break;
         }
         req->flags &= ~REQ_LISTED;
@@ -361,7 +360,7 @@ void ep_proto_failed(ucp_ep *ep, ucs_status_t status) noexcept
 void ep_proto_cleanup(ucp_ep *ep) noexcept
 {
     auto *s = static_cast<stream_state *>(ep->stream);
-    if (s == nullptr) {
+    if (!s) {
         return;
     }
     ep->stream = nullptr; // callbacks find nothing
@@ -383,8 +382,8 @@ extern "C" {
 UCS_EXPORT ucs_status_ptr_t ucp_stream_send_nbx(ucp_ep_h ep, const void *buffer, size_t count,
                                                 const ucp_request_param_t *param)
 {
-    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_stream_send_nbx: ep must not be NULL");
-    UCS_CHECK_ARG_PTR(param != nullptr, "ucp_stream_send_nbx: param must not be NULL");
+    UCS_CHECK_ARG_PTR(ep, "ucp_stream_send_nbx: ep must not be NULL");
+    UCS_CHECK_ARG_PTR(param, "ucp_stream_send_nbx: param must not be NULL");
     ucp_datatype_t dt =
         param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
     return ucp::stream_send("ucp_stream_send_nbx", ep, buffer, count, dt, param);
@@ -394,7 +393,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_stream_send_nb(ucp_ep_h ep, const void *buffer, 
                                                ucp_datatype_t datatype, ucp_send_callback_t cb,
                                                unsigned)
 {
-    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_stream_send_nb: ep must not be NULL");
+    UCS_CHECK_ARG_PTR(ep, "ucp_stream_send_nb: ep must not be NULL");
     ucp_request_param_t param = ucp::nb_param(cb);
     return ucp::stream_send("ucp_stream_send_nb", ep, buffer, count, datatype, &param);
 }
@@ -402,8 +401,8 @@ UCS_EXPORT ucs_status_ptr_t ucp_stream_send_nb(ucp_ep_h ep, const void *buffer, 
 UCS_EXPORT ucs_status_ptr_t ucp_stream_recv_nbx(ucp_ep_h ep, void *buffer, size_t count,
                                                 size_t *length, const ucp_request_param_t *param)
 {
-    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_stream_recv_nbx: ep must not be NULL");
-    UCS_CHECK_ARG_PTR(param != nullptr, "ucp_stream_recv_nbx: param must not be NULL");
+    UCS_CHECK_ARG_PTR(ep, "ucp_stream_recv_nbx: ep must not be NULL");
+    UCS_CHECK_ARG_PTR(param, "ucp_stream_recv_nbx: param must not be NULL");
     uint32_t mask = param->op_attr_mask;
     ucp_datatype_t dt = mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
     unsigned flags = mask & UCP_OP_ATTR_FIELD_FLAGS ? param->flags : 0;
@@ -415,7 +414,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_stream_recv_nb(ucp_ep_h ep, void *buffer, size_t
                                                ucp_stream_recv_callback_t cb, size_t *length,
                                                unsigned flags)
 {
-    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_stream_recv_nb: ep must not be NULL");
+    UCS_CHECK_ARG_PTR(ep, "ucp_stream_recv_nb: ep must not be NULL");
     ucp_request_param_t param;
     param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK;
     param.cb.recv_stream = ucp::newer_callback<ucp_stream_recv_nbx_callback_t>(cb);
@@ -425,16 +424,16 @@ UCS_EXPORT ucs_status_ptr_t ucp_stream_recv_nb(ucp_ep_h ep, void *buffer, size_t
 
 UCS_EXPORT ucs_status_ptr_t ucp_stream_recv_data_nb(ucp_ep_h ep, size_t *length)
 {
-    UCS_CHECK_ARG_PTR(ep != nullptr, "ucp_stream_recv_data_nb: ep must not be NULL");
-    UCS_CHECK_ARG_PTR(length != nullptr, "ucp_stream_recv_data_nb: length must not be NULL");
+    UCS_CHECK_ARG_PTR(ep, "ucp_stream_recv_data_nb: ep must not be NULL");
+    UCS_CHECK_ARG_PTR(length, "ucp_stream_recv_data_nb: length must not be NULL");
     ucp_worker *worker = ep->worker;
     UCS_CHECK_ARG_PTR(
         worker->context->has_feature(UCP_FEATURE_STREAM),
         "ucp_stream_recv_data_nb: the context was created without UCP_FEATURE_STREAM");
     ucs::opt_guard guard(worker->lock);
     auto *s = static_cast<ucp::stream_state *>(ep->stream);
-    ucp::stream_chunk *c = s != nullptr ? s->chunks.front() : nullptr;
-    if (c == nullptr) {
+    ucp::stream_chunk *c = s ? s->chunks.front() : nullptr;
+    if (!c) {
         return UCS_STATUS_PTR(ep->check_usable());
     }
     ucp::recv_desc *desc = c->desc;
@@ -457,7 +456,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_stream_recv_data_nb(ucp_ep_h ep, size_t *length)
 
 UCS_EXPORT void ucp_stream_data_release(ucp_ep_h ep, void *data)
 {
-    if (ep == nullptr || data == nullptr) {
+    if (!ep || !data) {
         ucs_error("ucp_stream_data_release: ep and data must not be NULL");
         return;
     }
@@ -468,7 +467,7 @@ UCS_EXPORT void ucp_stream_data_release(ucp_ep_h ep, void *data)
 UCS_EXPORT ssize_t ucp_stream_worker_poll(ucp_worker_h worker, ucp_stream_poll_ep_t *poll_eps,
                                           size_t max_eps, unsigned)
 {
-    if (worker == nullptr || (poll_eps == nullptr && max_eps != 0) ||
+    if (!worker || (!poll_eps && max_eps != 0) ||
         !worker->context->has_feature(UCP_FEATURE_STREAM)) {
         ucs_error(
             "ucp_stream_worker_poll: worker and poll_eps must not be NULL, and the context needs "

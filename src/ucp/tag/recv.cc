@@ -27,7 +27,7 @@ recv_desc *desc_from(tag_matcher::msg_entry *m) noexcept
 ucp_request *match(worker_proto *proto, uint64_t tag) noexcept
 {
     tag_matcher::recv_entry *e = proto->tags.match_recv(tag);
-    if (e == nullptr) {
+    if (!e) {
         return nullptr;
     }
     ucp_request *req = ucp_request::from_match(e);
@@ -38,7 +38,7 @@ ucp_request *match(worker_proto *proto, uint64_t tag) noexcept
 void send_ack(ucp_worker *worker, uint64_t ep_id, uint64_t req_id) noexcept
 {
     ucp_ep *ep = find_usable_ep(worker, ep_id);
-    if (ep == nullptr) {
+    if (!ep) {
         return drop_stale(worker, "sync send");
     }
     send_control(ep, AM_ID_ACK, wire::answer_hdr{req_id, UCS_OK});
@@ -90,12 +90,12 @@ void part_finish(worker_proto *proto, partial *part) noexcept
 {
     ucp_request *req = part->req;
     ucs_status_t status = part->status;
-    if (part->desc != nullptr) {
+    if (part->desc) {
         part->desc->what = recv_desc::content::tag;
         part->desc->part = nullptr;
     }
     proto->partials.erase(part->key);
-    if (req != nullptr) {
+    if (req) {
         complete(req, status);
     }
 }
@@ -121,7 +121,7 @@ ucs_status_ptr_t recv_kept(ucp_worker *worker, void *buffer, size_t count, ucp_d
     }
 
     ucp_request *req = request_get(worker, req_kind::tag_recv, param);
-    if (req == nullptr) {
+    if (!req) {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY); // the message is lost with the memory
     }
     ucs_status_t status = req->dt.start_recv(buffer, count, datatype);
@@ -154,8 +154,8 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t tag_recv(const char *call, ucp_worker *worker
                                             size_t count, ucp_tag_t tag, ucp_tag_t mask,
                                             const ucp_request_param_t *param) noexcept
 {
-    UCS_CHECK_ARG_PTR(worker != nullptr, "%s: worker must not be NULL", call);
-    UCS_CHECK_ARG_PTR(param != nullptr, "%s: param must not be NULL", call);
+    UCS_CHECK_ARG_PTR(worker, "%s: worker must not be NULL", call);
+    UCS_CHECK_ARG_PTR(param, "%s: param must not be NULL", call);
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_TAG),
                       "%s: the context was created without UCP_FEATURE_TAG", call);
     if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK)) {
@@ -192,9 +192,9 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t tag_recv(const char *call, ucp_worker *worker
 ucs_status_ptr_t msg_recv(const char *call, ucp_worker *worker, void *buffer, size_t count,
                           ucp_tag_message_h message, const ucp_request_param_t *param) noexcept
 {
-    UCS_CHECK_ARG_PTR(worker != nullptr, "%s: worker must not be NULL", call);
-    UCS_CHECK_ARG_PTR(message != nullptr, "%s: message must not be NULL", call);
-    UCS_CHECK_ARG_PTR(param != nullptr, "%s: param must not be NULL", call);
+    UCS_CHECK_ARG_PTR(worker, "%s: worker must not be NULL", call);
+    UCS_CHECK_ARG_PTR(message, "%s: message must not be NULL", call);
+    UCS_CHECK_ARG_PTR(param, "%s: param must not be NULL", call);
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_TAG),
                       "%s: the context was created without UCP_FEATURE_TAG", call);
     if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK)) {
@@ -216,7 +216,7 @@ UCS_ALWAYS_INLINE ucs_status_t arrived(ucp_worker *worker, uint64_t tag, void *m
 {
     worker_proto *proto = worker->proto.get();
     ucp_request *req = match(proto, tag);
-    if (UCS_LIKELY(req != nullptr)) {
+    if (UCS_LIKELY(req)) {
         req->info = {tag, length};
         ucs_status_t status = unpack_whole(req->dt, static_cast<char *>(msg) + head, length);
         if (req_id != 0) {
@@ -227,7 +227,7 @@ UCS_ALWAYS_INLINE ucs_status_t arrived(ucp_worker *worker, uint64_t tag, void *m
     }
     bool keep;
     recv_desc *desc = desc_keep(worker, msg, head, length, flags, &keep);
-    if (desc == nullptr) {
+    if (!desc) {
         ucs_error("worker %p: no memory to keep a message of %zu bytes: it is lost", (void *)worker,
                   length);
         return UCS_OK;
@@ -285,9 +285,9 @@ ucs_status_t tag_first_handler(void *arg, void *data, size_t length, unsigned)
 
     recv_desc *desc = nullptr;
     ucp_request *req = match(proto, hdr.tag);
-    if (req == nullptr) {
+    if (!req) {
         desc = desc_alloc(worker, hdr.total);
-        if (desc == nullptr) {
+        if (!desc) {
             ucs_error("worker %p: no memory to keep a message of %zu bytes: it is lost",
                       (void *)worker, (size_t)hdr.total);
             return UCS_OK;
@@ -299,7 +299,7 @@ ucs_status_t tag_first_handler(void *arg, void *data, size_t length, unsigned)
     part->total = hdr.total;
     part->received = n;
     part->ep_id = hdr.ep;
-    if (req != nullptr) {
+    if (req) {
         req->info = {hdr.tag, hdr.total};
         part_attach(part, req);
         part_unpack(part, 0, payload, n);
@@ -316,7 +316,7 @@ ucs_status_t tag_first_handler(void *arg, void *data, size_t length, unsigned)
         proto->tags.add_msg(&desc->match, hdr.tag);
     }
     if (part->received == part->total) { // short, and posted before the sender knew its lanes
-        if (desc != nullptr && hdr.req != 0) {
+        if (desc && hdr.req != 0) {
             desc->what = recv_desc::content::tag_sync;
             desc->part = nullptr;
             part->desc = nullptr;
@@ -346,14 +346,14 @@ ucs_status_t tag_middle_handler(void *arg, void *data, size_t length, unsigned)
     if (part->am_handler || n > part->total - part->received || hdr.offset > part->total - n) {
         return drop_damaged(worker, "tag middle", length);
     }
-    if (part->req != nullptr) {
+    if (part->req) {
         part_unpack(part, hdr.offset, payload, n);
-    } else if (part->desc != nullptr) {
+    } else if (part->desc) {
         memcpy(static_cast<char *>(part->desc->data) + hdr.offset, payload, n);
     }
     part->received += n;
     if (part->received == part->total) {
-        if (part->desc != nullptr && part->desc->req_id != 0) {
+        if (part->desc && part->desc->req_id != 0) {
             part->desc->what = recv_desc::content::tag_sync;
             part->desc->part = nullptr;
             part->desc = nullptr;
@@ -367,13 +367,13 @@ ucs_status_t tag_rts(ucp_worker *worker, const wire::rts_hdr *rts, size_t length
 {
     worker_proto *proto = worker->proto.get();
     ucp_request *req = match(proto, rts->tag);
-    if (req != nullptr) {
+    if (req) {
         req->info = {rts->tag, rts->size};
         rndv_recv(req, rts);
         return UCS_OK;
     }
     recv_desc *desc = desc_alloc(worker, length);
-    if (desc == nullptr) {
+    if (!desc) {
         rndv_refuse(worker, rts, UCS_ERR_NO_MEMORY);
         return UCS_OK;
     }
@@ -421,7 +421,7 @@ UCS_EXPORT ucs_status_t ucp_tag_recv_nbr(ucp_worker_h worker, void *buffer, size
                                          ucp_datatype_t datatype, ucp_tag_t tag, ucp_tag_t tag_mask,
                                          void *req)
 {
-    UCS_CHECK_ARG(req != nullptr, "ucp_tag_recv_nbr: req must not be NULL");
+    UCS_CHECK_ARG(req, "ucp_tag_recv_nbr: req must not be NULL");
     ucp_request_param_t param;
     param.op_attr_mask =
         UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
@@ -451,9 +451,9 @@ UCS_EXPORT ucp_tag_message_h ucp_tag_probe_nb(ucp_worker_h worker, ucp_tag_t tag
                                               ucp_tag_t tag_mask, int remove,
                                               ucp_tag_recv_info_t *info)
 {
-    if (worker == nullptr || info == nullptr || !worker->context->has_feature(UCP_FEATURE_TAG)) {
-        ucs_error("ucp_tag_probe_nb: %s", worker == nullptr ? "worker must not be NULL"
-                                          : info == nullptr
+    if (!worker || !info || !worker->context->has_feature(UCP_FEATURE_TAG)) {
+        ucs_error("ucp_tag_probe_nb: %s", !worker ? "worker must not be NULL"
+                                          : !info
                                               ? "info must not be NULL"
                                               : "the context was created without UCP_FEATURE_TAG");
         return nullptr;
@@ -461,7 +461,7 @@ UCS_EXPORT ucp_tag_message_h ucp_tag_probe_nb(ucp_worker_h worker, ucp_tag_t tag
     ucs::opt_guard guard(worker->lock);
     ucp::worker_proto *proto = worker->proto.get();
     ucp::tag_matcher::msg_entry *m = proto->tags.find_msg({tag, tag_mask});
-    if (m == nullptr) {
+    if (!m) {
         return nullptr;
     }
     ucp::recv_desc *desc = ucp::desc_from(m);

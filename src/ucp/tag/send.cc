@@ -177,7 +177,7 @@ UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const void *buffer, size_t c
     } else if (use_zcopy(ep, req) && start_zcopy(req, ep->am_lane().md_index, zcopy_progress)) {
         req->send.msg_id = ++ep->worker->proto->next_msg_id;
     }
-    if (req->progress == nullptr) {
+    if (!req->progress) {
         if (single) {
             req->progress = sync ? sync_progress : eager_progress;
         } else {
@@ -192,8 +192,8 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const 
                                             size_t count, uint64_t tag,
                                             const ucp_request_param_t *param, bool sync) noexcept
 {
-    UCS_CHECK_ARG_PTR(ep != nullptr, "%s: ep must not be NULL", call);
-    UCS_CHECK_ARG_PTR(param != nullptr, "%s: param must not be NULL", call);
+    UCS_CHECK_ARG_PTR(ep, "%s: ep must not be NULL", call);
+    UCS_CHECK_ARG_PTR(param, "%s: param must not be NULL", call);
     ucp_worker *worker = ep->worker;
     UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_TAG),
                       "%s: the context was created without UCP_FEATURE_TAG", call);
@@ -206,7 +206,7 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const 
 
     if (UCS_LIKELY((dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG && !sync)) {
         size_t length = count * (dt >> UCP_DATATYPE_SHIFT);
-        UCS_CHECK_ARG_PTR(buffer != nullptr || length == 0, "%s: buffer must not be NULL", call);
+        UCS_CHECK_ARG_PTR(buffer || length == 0, "%s: buffer must not be NULL", call);
         if (UCS_LIKELY(ep->can_send())) {
             ucs_status_t status = UCS_ERR_NO_RESOURCE;
             if (UCS_LIKELY(length <= ep->limits.max_short)) {
@@ -288,7 +288,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_tag_send_sync_nb(ucp_ep_h ep, const void *buffer
 UCS_EXPORT ucs_status_t ucp_tag_send_nbr(ucp_ep_h ep, const void *buffer, size_t count,
                                          ucp_datatype_t datatype, ucp_tag_t tag, void *req)
 {
-    UCS_CHECK_ARG(req != nullptr, "ucp_tag_send_nbr: req must not be NULL");
+    UCS_CHECK_ARG(req, "ucp_tag_send_nbr: req must not be NULL");
     ucp_request_param_t param;
     param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REQUEST;
     param.datatype = datatype;
