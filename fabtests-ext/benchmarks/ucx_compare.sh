@@ -9,6 +9,7 @@
 
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../interop/pair.sh"
+. "$here/figures.sh"
 rounds=${1:-3}
 
 command -v ucx_perftest >/dev/null || {
@@ -56,17 +57,6 @@ compare()
     theirs=$(head -n 1 <<<"$theirs")
     printf '%-30s %12s %12s %9s %9s   %s\n' "$1" "${mine:-failed}" "${theirs:-failed}" \
         "$(ratio "$mine" "$theirs")" "$median" "$2"
-}
-
-# middle LINES: the median of sorted ones
-middle()
-{
-    sed -n "$((($(wc -l <<<"$1") + 1) / 2))p" <<<"$1"
-}
-
-ratio()
-{
-    awk -v a="$1" -v b="$2" 'BEGIN { print (a > 0 && b > 0 ? sprintf("%.3f", a / b) : "-") }'
 }
 
 # Columns of ucx_perftest: 3 the 50th percentile in us, 7 MB/s, 9 messages/s.

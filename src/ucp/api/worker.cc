@@ -160,9 +160,16 @@ void ucp_worker_print_info(ucp_worker_h worker, FILE *stream)
 
 unsigned ucp_worker_progress(ucp_worker_h worker)
 {
-    ucs::opt_guard guard(worker->lock);
-    progress_scope scope(worker);
-    return worker->progress();
+    unsigned count;
+    {
+        ucs::opt_guard guard(worker->lock);
+        progress_scope scope(worker);
+        count = worker->progress();
+    }
+    if (UCS_LIKELY(worker->thread_mode != UCS_THREAD_MODE_MULTI)) {
+        worker->spin.polled(count);
+    }
+    return count;
 }
 
 ucs_status_t ucp_worker_get_efd(ucp_worker_h worker, int *fd)

@@ -77,6 +77,12 @@ constexpr field fields[] = {
      offsetof(config, keepalive_num_eps), &uint_},
     {"PROTO_INFO", "n", "Print the protocols of every endpoint when its lanes are chosen.",
      offsetof(config, proto_info), &bool_},
+    {"PROGRESS_YIELD", "auto",
+     "Whether ucp_worker_progress() gives the processor up after some calls that found nothing. "
+     "auto: "
+     "while the machine has more runnable threads than processors; y: always; n: never. Not for "
+     "workers of mode MULTI.",
+     offsetof(config, progress_yield), &ternary_},
     {"UNIFIED_MODE", "n", "Accepted for compatibility; has no effect.",
      offsetof(config, unified_mode), &bool_},
     {"ADDRESS_VERSION", "v1", "Accepted for compatibility; has no effect.",

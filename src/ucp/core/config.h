@@ -36,6 +36,7 @@ struct config {
     double keepalive_interval;
     unsigned keepalive_num_eps;
     bool proto_info;
+    ucs::config::ternary progress_yield;
     bool unified_mode;
     std::string address_version;
 };

@@ -145,7 +145,7 @@ ucs_thread_mode_t thread_mode_of(const ucp_worker_params_t *params)
 
 ucp_worker::ucp_worker(ucp_context *c, const ucp_worker_params_t *params)
     : context(c), lock(thread_mode_of(params) == UCS_THREAD_MODE_MULTI),
-      thread_mode(thread_mode_of(params)), uuid(ucs::random_u64()),
+      thread_mode(thread_mode_of(params)), spin(c->config.progress_yield), uuid(ucs::random_u64()),
       incarnation(static_cast<uint32_t>(ucs::random_u64())), memory(c->memory),
       matcher(std::make_unique<ucp::matcher>())
 {

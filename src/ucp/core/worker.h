@@ -7,6 +7,7 @@
 
 #include "ucp/core/context.h"
 #include "ucp/core/request.h"
+#include "ucp/core/spin.h"
 #include "ucp/mem/mem_table.h"
 #include "ucp/mem/settle.h"
 #include "ucp/proto/am_id.h"
@@ -110,6 +111,7 @@ struct ucp_worker {
     mutable ucs::opt_lock lock; // does nothing unless the thread mode is MULTI
     ucs_thread_mode_t thread_mode = UCS_THREAD_MODE_SINGLE;
     bool inside_progress = false;
+    ucp::spin spin;
 
     // What the protocols keep for each worker. Constructed after the interfaces' handlers can be
     // set, destroyed before the interfaces.
