@@ -203,21 +203,28 @@ void msg_conn::close_link(bool force)
     }
 }
 
-// Leads to the last event: everything posted is completed first.
+// Leads to the last event: everything posted is completed first. Operations may end inside of the
+// calls here; the connection counts as one more operation until nothing is left to do.
 void msg_conn::end(int error, std::string_view data)
 {
     last_error = error;
     last_data = data;
     enter(state::closing);
+    ++outstanding;
     if (owner) {
         owner->flush_outstanding(this, error ? error : FI_ECANCELED);
         if (owner->rx && !static_cast<msg_endpoint *>(owner)->has_shared_rx()) {
             owner->rx->flush(FI_ECANCELED);
         }
     }
-    close_link(outstanding > 0);
-    if (outstanding == 0) {
-        write_last_event();
+    close_link(outstanding > 1);
+    settle();
+}
+
+void msg_conn::settle()
+{
+    if (--outstanding == 0) {
+        drained();
     }
 }
 
@@ -241,6 +248,7 @@ void msg_conn::write_last_event()
     owner->events->write(std::move(e));
 }
 
+// The one place where the end is decided: nothing of the connection is under way.
 void msg_conn::drained()
 {
     if (detached) {
@@ -307,10 +315,9 @@ void msg_conn::release()
     }
     enter(state::dead);
     detached = true;
-    close_link(outstanding > 0);
-    if (outstanding == 0) {
-        delete this;
-    }
+    ++outstanding;
+    close_link(outstanding > 1);
+    settle();
 }
 
 // ---- the endpoint ----

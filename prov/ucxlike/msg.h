@@ -72,6 +72,7 @@ struct msg_conn final : conn {
     void heard_of_peer();
     void established(std::string_view data);
     void end(int error, std::string_view data);
+    void settle();
     void write_last_event();
     void close_link(bool force);
     void say_goodbye();

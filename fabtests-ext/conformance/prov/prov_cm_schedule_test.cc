@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The contract of events (fi_ucxlike(7)) under random schedules of both sides: connect, accept,
-// reject, shutdown, close, traffic, and death of the client's process, each at any moment. Per
+// reject, shutdown, close, traffic (plain messages, messages that wait for the receiver's word,
+// writes and reads), and death of the client's process, each at any moment. Per
 // endpoint: at most one FI_CONNECTED; exactly one last event, FI_SHUTDOWN or an error, which is not
 // lost and which cannot be read before everything posted has completed; nothing after it, nothing
 // after fi_close. UCXLIKE_TEST_STEPS sets how many steps a side takes, UCXLIKE_TEST_SEED another
@@ -63,7 +64,10 @@ struct end {
 
 class side {
   public:
-    side(const std::string &node, unsigned seed) : app_(make_options(node)), random_(seed) {}
+    side(const std::string &node, unsigned seed) : app_(make_options(node)), random_(seed)
+    {
+        at_ = app_.expose(open_memory_, sizeof(open_memory_), FI_REMOTE_READ | FI_REMOTE_WRITE);
+    }
 
     ~side()
     {
@@ -102,13 +106,13 @@ class side {
         case 6:
         case 7:
             if (end *e = any()) {
-                post(e, true);
+                post(e, kind::receive);
             }
             break;
         case 8:
         case 9:
             if (end *e = any()) {
-                post(e, false);
+                post(e, static_cast<kind>(pick(4)));
             }
             break;
         default:
@@ -185,7 +189,8 @@ class side {
     {
         options o;
         o.type = FI_EP_MSG;
-        o.caps = FI_MSG;
+        o.caps = FI_MSG | FI_RMA;
+        o.mr_mode = 0; // both sides know the key and count addresses from 0
         o.node = node;
         return o;
     }
@@ -251,11 +256,36 @@ class side {
         fi_freeinfo(request);
     }
 
-    void post(end *e, bool receive)
+    enum class kind { send, deliver, write, read, receive };
+
+    ssize_t start(end *e, kind k, op *o)
+    {
+        size_t length = 1 + pick(sizeof(o->bytes));
+        switch (k) {
+        case kind::send:
+            return fi_send(e->ep, o->bytes, length, nullptr, 0, o);
+        case kind::deliver: {
+            iovec iov = {o->bytes, length};
+            fi_msg m = {};
+            m.msg_iov = &iov;
+            m.iov_count = 1;
+            m.context = o;
+            return fi_sendmsg(e->ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+        }
+        case kind::write:
+            return fi_write(e->ep, o->bytes, length, nullptr, 0, 0, at_.key, o);
+        case kind::read:
+            return fi_read(e->ep, o->bytes, length, nullptr, 0, 0, at_.key, o);
+        case kind::receive:
+            break;
+        }
+        return fi_recv(e->ep, o->bytes, sizeof(o->bytes), nullptr, 0, o);
+    }
+
+    void post(end *e, kind k)
     {
         auto *o = new op{e, {}};
-        ssize_t r = receive ? fi_recv(e->ep, o->bytes, sizeof(o->bytes), nullptr, 0, o)
-                            : fi_send(e->ep, o->bytes, 1 + pick(sizeof(o->bytes)), nullptr, 0, o);
+        ssize_t r = start(e, k, o);
         if (r == 0) {
             e->posted.insert(o);
         } else {
@@ -341,6 +371,8 @@ class side {
     }
 
     fabric_side app_;
+    char open_memory_[sizeof(op::bytes)] = {};
+    remote at_ = {};
     std::minstd_rand random_;
     std::vector<std::unique_ptr<end>> ends_;
     std::vector<fi_info *> held_;
