@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Makes libfabric find the strict cores of this build; before its first use.
+#pragma once
+
+#include <climits>
+#include <cstdlib>
+#include <string>
+#include <unistd.h>
+
+// The build's top folder, from where the test is: fabtests-ext/FOLDER/.libs or above.
+inline std::string strict_core_folder()
+{
+    char path[PATH_MAX] = {};
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    std::string self(path, n > 0 ? static_cast<size_t>(n) : 0);
+    size_t at = self.rfind("/fabtests-ext/");
+    return self.substr(0, at) + "/fabtests-ext/strict/.libs";
+}
+
+inline bool use_strict_cores()
+{
+    return setenv("FI_PROVIDER_PATH", strict_core_folder().c_str(), 1) == 0;
+}

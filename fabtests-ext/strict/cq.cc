@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Completion queues: what comes from the inner queue is a request, of which the user sees the
+// context, or nothing. Reading is what makes messages that are held go on.
+#include "strict/strict.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace strict {
+
+namespace {
+
+int close_cq(fid_t fid)
+{
+    delete self<cq>(fid);
+    return 0;
+}
+
+int control(fid_t fid, int command, void *arg)
+{
+    auto *queue = self<cq>(fid);
+    return queue->inner->fid.ops->control(&queue->inner->fid, command, arg);
+}
+
+size_t entry_size(fi_cq_format format)
+{
+    switch (format) {
+    case FI_CQ_FORMAT_MSG:
+        return sizeof(fi_cq_msg_entry);
+    case FI_CQ_FORMAT_DATA:
+        return sizeof(fi_cq_data_entry);
+    case FI_CQ_FORMAT_TAGGED:
+        return sizeof(fi_cq_tagged_entry);
+    default:
+        return sizeof(fi_cq_entry);
+    }
+}
+
+ssize_t read(fid_cq *fid, void *buffer, size_t count)
+{
+    constexpr size_t most = 16;
+    auto *queue = self<cq>(fid);
+    std::set<ep *> senders;
+    {
+        std::lock_guard guard(queue->mutex);
+        senders = queue->senders;
+    }
+    for (ep *e : senders) {
+        e->release(false);
+    }
+    fi_cq_tagged_entry entries[most];
+    ssize_t n = fi_cq_read(queue->inner.get(), entries, std::min(count, most));
+    size_t size = entry_size(queue->format);
+    ssize_t seen = 0;
+    // The formats are beginnings of each other.
+    for (ssize_t i = 0; i < n; ++i) {
+        auto *r = static_cast<request *>(entries[i].op_context);
+        if (!r || queue->finish(r, &entries[i].op_context)) {
+            memcpy(static_cast<char *>(buffer) + static_cast<size_t>(seen++) * size, &entries[i],
+                   size);
+        }
+    }
+    return n < 0 ? n : seen > 0 ? seen : -FI_EAGAIN;
+}
+
+ssize_t readfrom(fid_cq *fid, void *buffer, size_t count, fi_addr_t *from)
+{
+    ssize_t n = read(fid, buffer, count);
+    for (ssize_t i = 0; from && i < n; ++i) {
+        from[i] = FI_ADDR_NOTAVAIL;
+    }
+    return n;
+}
+
+ssize_t readerr(fid_cq *fid, fi_cq_err_entry *entry, uint64_t flags)
+{
+    auto *queue = self<cq>(fid);
+    ssize_t n = fi_cq_readerr(queue->inner.get(), entry, flags);
+    if (n == 1 && entry->op_context) {
+        auto *r = static_cast<request *>(entry->op_context);
+        queue->finish(r, &entry->op_context); // an error is seen in any case
+    }
+    return n;
+}
+
+const char *strerror(fid_cq *fid, int error, const void *data, char *buffer, size_t length)
+{
+    return fi_cq_strerror(self<cq>(fid)->inner.get(), error, data, buffer, length);
+}
+
+fi_ops cq_fid_ops = {sizeof(fi_ops), close_cq, no_op, control, no_op, no_op, no_op};
+fi_ops_cq cq_ops = {
+    .size = sizeof(fi_ops_cq),
+    .read = read,
+    .readfrom = readfrom,
+    .readerr = readerr,
+    .sread = no_op,
+    .sreadfrom = no_op,
+    .signal = no_op,
+    .strerror = strerror,
+};
+
+} // namespace
+
+cq::~cq()
+{
+    inner.reset();
+    for (request *r : requests) {
+        delete r;
+    }
+}
+
+bool cq::finish(request *r, void **context)
+{
+    std::unique_ptr<request> over(r);
+    {
+        std::lock_guard guard(mutex);
+        requests.erase(r);
+    }
+    r->check_iovecs(*home->about);
+    *context = r->context;
+    return r->reported && r->owner;
+}
+
+int open_cq(fid_domain *d, fi_cq_attr *attr, fid_cq **out, void *context)
+{
+    auto *home = self<domain>(d);
+    bool waits = attr->wait_obj != FI_WAIT_NONE;
+    if (waits && !home->about->has_descriptor) {
+        return -FI_ENOSYS;
+    }
+    if (attr->wait_obj == FI_WAIT_SET) {
+        return -FI_ENOSYS;
+    }
+    fi_cq_attr wanted{};
+    wanted.size = attr->size;
+    wanted.format = FI_CQ_FORMAT_TAGGED;
+    wanted.wait_obj = attr->wait_obj;
+    fid_cq *inner = nullptr;
+    int ret = fi_cq_open(home->inner.get(), &wanted, &inner, nullptr);
+    if (ret != 0) {
+        return ret;
+    }
+    auto *made = new cq{};
+    made->outer = {{FI_CLASS_CQ, context, &cq_fid_ops}, &cq_ops};
+    made->home = home;
+    made->inner.reset(inner);
+    made->format = attr->format;
+    *out = &made->outer;
+    return 0;
+}
+
+} // namespace strict

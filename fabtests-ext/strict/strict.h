@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Strict cores: libfabric providers for tests, over the core `sockets`. Each takes the name of a
+// fabric that is not here and asks of its user what that fabric asks. A use that the fabric forbids
+// prints one line and aborts. Every object of libfabric is wrapped; operations are kept as requests
+// until their completion, so that they can be delayed, shuffled and checked.
+//
+// Settings: FI_STRICT_SEED (1), FI_STRICT_WINDOW (8 messages), FI_STRICT_EAGAIN (refuse one post of
+// so many; 0: none; default: the profile's).
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <netinet/in.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <set>
+#include <span>
+#include <sys/uio.h>
+#include <unordered_set>
+#include <vector>
+
+namespace strict {
+
+// What a fabric asks of its user.
+struct profile {
+    const char *provider;
+    const char *fabric; // its name; one fabric for each profile of a module
+    const char *domain;
+    uint32_t addr_format;
+    size_t addr_length; // of the opaque address
+    int mr_mode;
+    size_t iov_limit;
+    size_t inject;     // bytes of a message
+    size_t inject_rma; // bytes of a write
+    size_t cq_data_size;
+    size_t max_message;
+    uint64_t caps;
+    uint64_t order;          // what it can keep
+    bool order_on_request;   // what the hints do not ask for is not kept
+    bool keeps_iovecs;       // the caller's iovecs are read until the operation is over
+    bool has_descriptor;     // completion queues can be waited for
+    unsigned refuses_one_of; // posts; 0: none
+};
+
+// Those of this module, in the order in which they are listed. Each module has a source for it.
+extern const std::span<const profile> profiles;
+
+constexpr uint64_t base_caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_READ | FI_WRITE |
+                               FI_REMOTE_READ | FI_REMOTE_WRITE | FI_LOCAL_COMM | FI_REMOTE_COMM;
+constexpr uint64_t all_caps = base_caps | FI_TAGGED | FI_ATOMIC;
+constexpr uint64_t all_orders = FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | FI_ORDER_WAR |
+                                FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW |
+                                FI_ORDER_SAS;
+
+// The fabric forbids this: says so and aborts.
+[[noreturn]] __attribute__((format(printf, 2, 3))) void forbid(const profile &p, const char *format,
+                                                               ...);
+
+// A setting's value, or the other.
+uint64_t setting(const char *name, uint64_t otherwise);
+
+// For slots of operation tables: a function of any signature that returns -FI_ENOSYS.
+struct no_op_t {
+    template <class R, class... A>
+    using function = R (*)(A...);
+
+    template <class R, class... A>
+    constexpr operator function<R, A...>() const
+    {
+        return [](A...) -> R { return static_cast<R>(-FI_ENOSYS); };
+    }
+};
+inline constexpr no_op_t no_op = {};
+
+struct closer {
+    template <class Fid>
+    void operator()(Fid *object) const
+    {
+        fi_close(&object->fid);
+    }
+};
+template <class Fid>
+using owned = std::unique_ptr<Fid, closer>;
+
+int get_infos(uint32_t version, const char *node, const char *service, uint64_t flags,
+              const fi_info *hints, fi_info **list); // info.cc
+// The info of `sockets` that carries the profile; nullptr: there is none.
+fi_info *inner_info(const profile &p);
+int open_fabric(fi_fabric_attr *attr, fid_fabric **fabric, void *context); // fabric.cc
+
+struct fabric {
+    fid_fabric outer; // first in all of these: libfabric gives us its address
+    const profile *about;
+    owned<fid_fabric> inner;
+};
+
+struct ep;
+struct mr;
+
+struct domain {
+    fid_domain outer;
+    const profile *about;
+    owned<fid_domain> inner;
+    std::mutex mutex; // of what follows
+    std::set<const void *> descs;
+    uint64_t next_key = 1;
+
+    // A region that is not closed, or nullptr.
+    const mr *find(const void *desc);
+};
+
+struct mr {
+    fid_mr outer;
+    domain *home;
+    owned<fid_mr> inner; // from when it is enabled
+    const char *base;
+    size_t length;
+    uint64_t access;
+    uint64_t offset;
+    uint64_t requested_key;
+    ep *bound = nullptr;
+
+    int enable();
+};
+
+struct av {
+    struct entry {
+        fi_addr_t inner;
+        uint16_t port; // tells endpoints of this host apart
+        bool removed;
+    };
+    fid_av outer;
+    domain *home;
+    owned<fid_av> inner;
+    std::mutex mutex;
+    std::deque<entry> entries; // an index is never used again
+
+    // Forbids those that were never there or were removed.
+    entry find(fi_addr_t address);
+};
+
+// An operation between its post and its completion.
+struct request {
+    enum class kind {
+        send,
+        tagged_send,
+        receive,
+        tagged_receive,
+        write,
+        read,
+        atomic,
+        fetch,
+        swap
+    };
+    static constexpr size_t most = 8;
+
+    fi_context2 room; // first: the inner core's context is this object
+    kind what;
+    ep *owner; // nullptr once it was closed
+    void *context;
+    uint64_t flags;
+    bool reported;       // to the user
+    const iovec *caller; // of kept iovecs
+    size_t count;
+    iovec pieces[most];
+    std::vector<char> copy; // of injected data
+    fi_addr_t to;
+    uint64_t tag;
+    uint64_t ignore;
+    uint64_t data;
+    fi_rma_iov where;
+    fi_datatype type;
+    fi_op op;
+    fi_ioc operand;
+    fi_ioc compare;
+    fi_ioc result;
+    uint64_t overtaken = 0; // posts that left before this one, which was there first
+
+    ssize_t post(fid_ep *inner);
+    void keep_iovecs(const profile &p);
+    void check_iovecs(const profile &p) const;
+};
+
+struct cq {
+    fid_cq outer;
+    domain *home;
+    owned<fid_cq> inner;
+    fi_cq_format format;
+    std::mutex mutex;
+    std::unordered_set<request *> requests; // in flight
+    std::set<ep *> senders;
+
+    ~cq();
+    // Takes a request out; returns what the user is to see of it, false: nothing.
+    bool finish(request *r, void **context);
+};
+
+struct ep {
+    fid_ep outer;
+    domain *home;
+    owned<fid_ep> inner;
+    av *names = nullptr;
+    cq *tx = nullptr;
+    cq *rx = nullptr;
+    bool tx_selective = false;
+    bool rx_selective = false;
+    bool enabled = false;
+    bool ordered; // messages arrive in the order of their posts
+    uint64_t tx_flags;
+    uint64_t rx_flags;
+    uint16_t port = 0;
+    uint64_t random;
+    uint64_t refuses_one_of;
+    size_t window;
+    std::mutex mutex;
+    std::vector<request *> held; // messages that wait for later ones to overtake them
+
+    const profile &about() const { return *home->about; }
+    uint64_t draw();
+    // What every operation goes through. Takes the request; pieces, caller and descs are checked.
+    ssize_t submit(std::unique_ptr<request> r, const iovec *iov, void *const *descs, size_t count,
+                   fi_addr_t to);
+    // Lets go of one of those held; all: of all of them.
+    void release(bool all);
+    // Where local memory needs it: the descriptor must be that of a region which covers the piece.
+    void check_desc(const void *base, size_t length, const void *desc) const;
+
+  private:
+    void check_size(const request &r, size_t length) const;
+    void check_target(const request &r, const av::entry &to) const;
+    ssize_t start(request *r);
+    bool release_one(size_t index);
+};
+
+template <class Object, class Fid>
+Object *self(Fid *fid)
+{
+    return reinterpret_cast<Object *>(fid);
+}
+
+// The tables of an endpoint's operations.
+extern fi_ops_msg message_ops;
+extern fi_ops_tagged tagged_ops;
+extern fi_ops_rma rma_ops;
+extern fi_ops_atomic atomic_ops;
+
+int open_domain(fid_fabric *fabric, fi_info *info, fid_domain **domain, void *context);
+int open_av(fid_domain *domain, fi_av_attr *attr, fid_av **av, void *context);
+int open_cq(fid_domain *domain, fi_cq_attr *attr, fid_cq **cq, void *context);
+int open_ep(fid_domain *domain, fi_info *info, fid_ep **ep, void *context);
+extern fi_ops_mr mr_ops;
+
+// A sockaddr_in in so many bytes that look like nothing.
+void write_address(const profile &p, const sockaddr_in &from, void *to);
+sockaddr_in read_address(const profile &p, const void *from);
+
+} // namespace strict

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The strict cores: what they list, that a program which does as it should gets its data, and for
+// each check a misuse that it stops.
+#include "../common/strict_cores.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <gtest/gtest.h>
+#include <memory>
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+const bool found_by_path = use_strict_cores();
+
+constexpr int every_mode =
+    FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+
+struct info_list {
+    fi_info *first = nullptr;
+    ~info_list() { fi_freeinfo(first); }
+};
+
+// Asks for the provider with all modes and the given order; edit may change the hints.
+void ask(const std::string &provider, info_list *list, uint64_t order = 0,
+         const std::function<void(fi_info *)> &edit = {})
+{
+    fi_info *hints = fi_allocinfo();
+    hints->fabric_attr->prov_name = strdup(provider.c_str());
+    hints->domain_attr->mr_mode = every_mode;
+    hints->tx_attr->msg_order = order;
+    hints->rx_attr->msg_order = order;
+    if (edit) {
+        edit(hints);
+    }
+    fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints, &list->first);
+    fi_freeinfo(hints);
+}
+
+// An endpoint with its own queue, address vector and domain.
+struct station {
+    fid_fabric *fabric = nullptr;
+    fid_domain *domain = nullptr;
+    fid_cq *cq = nullptr;
+    fid_av *av = nullptr;
+    fid_ep *ep = nullptr;
+    std::vector<fid_mr *> regions;
+
+    explicit station(fi_info *info, bool enable = true)
+    {
+        EXPECT_EQ(0, fi_fabric(info->fabric_attr, &fabric, nullptr));
+        EXPECT_EQ(0, fi_domain(fabric, info, &domain, nullptr));
+        fi_cq_attr queue{};
+        queue.format = FI_CQ_FORMAT_DATA;
+        queue.wait_obj = FI_WAIT_NONE;
+        EXPECT_EQ(0, fi_cq_open(domain, &queue, &cq, nullptr));
+        fi_av_attr names{};
+        EXPECT_EQ(0, fi_av_open(domain, &names, &av, nullptr));
+        EXPECT_EQ(0, fi_endpoint(domain, info, &ep, nullptr));
+        EXPECT_EQ(0, fi_ep_bind(ep, &av->fid, 0));
+        EXPECT_EQ(0, fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV));
+        if (enable) {
+            EXPECT_EQ(0, fi_enable(ep));
+        }
+    }
+    station(const station &) = delete;
+    ~station()
+    {
+        for (fid_mr *region : regions) {
+            fi_close(&region->fid);
+        }
+        fi_close(&ep->fid);
+        fi_close(&av->fid);
+        fi_close(&cq->fid);
+        EXPECT_EQ(0, fi_close(&domain->fid));
+        fi_close(&fabric->fid);
+    }
+
+    std::string name() const
+    {
+        char address[64];
+        size_t length = sizeof(address);
+        EXPECT_EQ(0, fi_getname(&ep->fid, address, &length));
+        return {address, length};
+    }
+    fi_addr_t insert(const std::string &address) const
+    {
+        fi_addr_t added = FI_ADDR_UNSPEC;
+        EXPECT_EQ(1, fi_av_insert(av, address.data(), 1, &added, 0, nullptr));
+        return added;
+    }
+    fid_mr *reg(void *buffer, size_t length)
+    {
+        fid_mr *region = nullptr;
+        uint64_t access = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+        EXPECT_EQ(0, fi_mr_reg(domain, buffer, length, access, 0, regions.size() + 1, 0, &region,
+                               nullptr));
+        regions.push_back(region);
+        return region;
+    }
+    // Reads one completion; false: none yet.
+    bool poll(fi_cq_data_entry *entry) const
+    {
+        ssize_t n = fi_cq_read(cq, entry, 1);
+        if (n == -FI_EAVAIL) {
+            fi_cq_err_entry error{};
+            fi_cq_readerr(cq, &error, 0);
+            throw std::runtime_error(fi_strerror(error.err));
+        }
+        return n == 1;
+    }
+};
+
+// Two stations over one core.
+struct pair {
+    info_list list;
+    std::unique_ptr<station> a;
+    std::unique_ptr<station> b;
+    fi_addr_t to_b = FI_ADDR_UNSPEC;
+
+    explicit pair(const std::string &provider, uint64_t order = 0)
+    {
+        setenv("FI_STRICT_EAGAIN", "0", 1);
+        ask(provider, &list, order);
+        for (fi_info *i = list.first; i; i = i->next) {
+            if (std::string(i->fabric_attr->name) == provider) {
+                a = std::make_unique<station>(i);
+                b = std::make_unique<station>(i);
+            }
+        }
+        if (a) {
+            to_b = a->insert(b->name());
+        }
+    }
+
+    bool local() const { return list.first->domain_attr->mr_mode & FI_MR_LOCAL; }
+    bool by_endpoint() const { return list.first->domain_attr->mr_mode & FI_MR_ENDPOINT; }
+    static fid_mr *enable(station &at, fid_mr *region)
+    {
+        EXPECT_EQ(0, fi_mr_bind(region, &at.ep->fid, 0));
+        EXPECT_EQ(0, fi_mr_enable(region));
+        return region;
+    }
+    // Registered as the core wants it.
+    fid_mr *region(station &at, void *buffer, size_t length) const
+    {
+        fid_mr *made = at.reg(buffer, length);
+        return by_endpoint() ? enable(at, made) : made;
+    }
+
+    // Sends numbers and returns them as they arrive.
+    std::vector<uint64_t> run(uint64_t count) const
+    {
+        std::vector<uint64_t> in(count);
+        fid_mr *mr = region(*b, in.data(), count * sizeof(uint64_t));
+        for (uint64_t &slot : in) {
+            EXPECT_EQ(0,
+                      fi_recv(b->ep, &slot, sizeof(slot), fi_mr_desc(mr), FI_ADDR_UNSPEC, &slot));
+        }
+        std::vector<uint64_t> arrived;
+        fi_cq_data_entry entry;
+        for (uint64_t i = 0; i < count; ++i) {
+            ssize_t ret;
+            while ((ret = fi_inject(a->ep, &i, sizeof(i), to_b)) == -FI_EAGAIN) {
+                a->poll(&entry);
+            }
+            EXPECT_EQ(0, ret);
+        }
+        while (arrived.size() < count) {
+            a->poll(&entry);
+            if (b->poll(&entry)) {
+                arrived.push_back(*static_cast<uint64_t *>(entry.op_context));
+            }
+        }
+        return arrived;
+    }
+};
+
+const std::vector<std::string> cores = {"cxi", "efa", "opx", "psm3", "worst"};
+
+std::vector<uint64_t> numbers(uint64_t count)
+{
+    std::vector<uint64_t> all(count);
+    for (uint64_t i = 0; i < count; ++i) {
+        all[i] = i;
+    }
+    return all;
+}
+
+} // namespace
+
+TEST(strict_core, efa_lists_the_bare_device_first)
+{
+    info_list list;
+    ask("efa", &list);
+    ASSERT_TRUE(list.first && list.first->next);
+    EXPECT_STREQ("efa-direct", list.first->fabric_attr->name);
+    EXPECT_STREQ("efa", list.first->next->fabric_attr->name);
+    EXPECT_STREQ(list.first->domain_attr->name, list.first->next->domain_attr->name);
+    EXPECT_FALSE(list.first->caps & (FI_TAGGED | FI_ATOMIC));
+}
+
+TEST(strict_core, efa_grants_the_order_that_is_asked_for_and_no_other)
+{
+    info_list none;
+    ask("efa", &none);
+    ASSERT_TRUE(none.first);
+    EXPECT_EQ(0u, none.first->next->tx_attr->msg_order);
+    info_list asked;
+    ask("efa", &asked, FI_ORDER_SAS);
+    ASSERT_TRUE(asked.first);
+    EXPECT_STREQ("efa", asked.first->fabric_attr->name); // the bare device has no order
+    EXPECT_EQ(FI_ORDER_SAS, asked.first->tx_attr->msg_order);
+}
+
+TEST(strict_core, a_core_is_not_listed_without_the_modes_of_registration_that_it_needs)
+{
+    for (const char *name : {"cxi", "efa", "opx", "worst"}) {
+        info_list list;
+        ask(name, &list, 0, [](fi_info *hints) { hints->domain_attr->mr_mode = 0; });
+        EXPECT_FALSE(list.first) << name;
+    }
+}
+
+TEST(strict_core, opx_and_psm3_give_no_descriptor)
+{
+    for (const char *name : {"opx", "psm3"}) {
+        pair p(name);
+        fi_cq_attr attr{};
+        attr.wait_obj = FI_WAIT_FD;
+        fid_cq *cq = nullptr;
+        EXPECT_NE(0, fi_cq_open(p.a->domain, &attr, &cq, nullptr)) << name;
+    }
+}
+
+TEST(strict_core, addresses_are_opaque)
+{
+    EXPECT_EQ(8u, pair("cxi").a->name().size());
+    EXPECT_EQ(32u, pair("efa").a->name().size());
+}
+
+TEST(strict_core, messages_keep_their_order_where_it_was_granted)
+{
+    EXPECT_EQ(numbers(64), pair("cxi", FI_ORDER_SAS).run(64));
+    EXPECT_EQ(numbers(64), pair("psm3").run(64));
+}
+
+TEST(strict_core, messages_overtake_each_other_where_no_order_was_granted)
+{
+    for (const char *name : {"cxi", "efa", "opx", "worst"}) {
+        std::vector<uint64_t> arrived = pair(name).run(64);
+        EXPECT_NE(numbers(64), arrived) << name;
+        std::sort(arrived.begin(), arrived.end());
+        EXPECT_EQ(numbers(64), arrived) << name;
+    }
+}
+
+TEST(strict_core, a_write_arrives)
+{
+    for (const std::string &name : cores) {
+        pair p(name);
+        uint64_t from = 4711;
+        uint64_t to = 0;
+        fid_mr *source = p.region(*p.a, &from, sizeof(from));
+        fid_mr *target = p.region(*p.b, &to, sizeof(to));
+        bool is_virtual = p.list.first->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
+        ASSERT_EQ(0, fi_write(p.a->ep, &from, sizeof(from), fi_mr_desc(source), p.to_b,
+                              is_virtual ? reinterpret_cast<uintptr_t>(&to) : 0, fi_mr_key(target),
+                              &from))
+            << name;
+        fi_cq_data_entry entry;
+        while (!p.a->poll(&entry)) {
+            p.b->poll(&entry);
+        }
+        EXPECT_EQ(&from, entry.op_context);
+        while (*const_cast<volatile uint64_t *>(&to) != 4711) {
+            p.b->poll(&entry);
+        }
+    }
+}
+
+TEST(strict_core, posts_are_refused_at_random)
+{
+    pair p("psm3");
+    setenv("FI_STRICT_EAGAIN", "2", 1);
+    station refusing(p.list.first);
+    setenv("FI_STRICT_EAGAIN", "0", 1);
+    fi_addr_t to = refusing.insert(p.b->name());
+    unsigned refused = 0;
+    for (unsigned i = 0; i < 64; ++i) {
+        refused += fi_inject(refusing.ep, &i, sizeof(i), to) == -FI_EAGAIN;
+    }
+    EXPECT_GT(refused, 8u);
+    EXPECT_LT(refused, 56u);
+}
+
+// What a fabric forbids. The core has threads, so each death has a process of its own.
+class strict_core_death_test : public testing::Test {
+  protected:
+    strict_core_death_test() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(strict_core_death_test, a_region_that_is_bound_to_nothing)
+{
+    pair p("cxi");
+    char memory[64];
+    fid_mr *region = p.a->reg(memory, sizeof(memory));
+    EXPECT_EQ(FI_KEY_NOTAVAIL, fi_mr_key(region));
+    EXPECT_DEATH(fi_mr_enable(region),
+                 "strict cxi: a region is enabled that is bound to no endpoint");
+}
+
+TEST_F(strict_core_death_test, a_region_enabled_before_its_endpoint)
+{
+    pair p("cxi");
+    station closed(p.list.first, false);
+    char memory[64];
+    fid_mr *region = closed.reg(memory, sizeof(memory));
+    ASSERT_EQ(0, fi_mr_bind(region, &closed.ep->fid, 0));
+    EXPECT_DEATH(fi_mr_enable(region), "a region is enabled before its endpoint");
+}
+
+TEST_F(strict_core_death_test, a_region_bound_twice)
+{
+    pair p("cxi");
+    char memory[64];
+    fid_mr *region = p.region(*p.a, memory, sizeof(memory));
+    EXPECT_DEATH(fi_mr_bind(region, &p.a->ep->fid, 0), "bound to a second endpoint");
+}
+
+TEST_F(strict_core_death_test, the_key_of_a_region_that_is_not_enabled)
+{
+    pair p("cxi");
+    char memory[64];
+    fid_mr *region = p.b->reg(memory, sizeof(memory));
+    EXPECT_DEATH(fi_write(p.a->ep, memory, 8, nullptr, p.to_b, 0, fi_mr_key(region), nullptr),
+                 "the key FI_KEY_NOTAVAIL");
+}
+
+TEST_F(strict_core_death_test, the_key_of_another_endpoints_region)
+{
+    pair p("cxi");
+    char memory[64];
+    fid_mr *region = p.region(*p.a, memory, sizeof(memory));
+    EXPECT_DEATH(fi_write(p.a->ep, memory, 8, nullptr, p.to_b, 0, fi_mr_key(region), nullptr),
+                 "bound to another endpoint");
+}
+
+TEST_F(strict_core_death_test, more_pieces_than_allowed)
+{
+    pair p("cxi");
+    char memory[64];
+    iovec pieces[] = {{memory, 8}, {memory + 8, 8}};
+    EXPECT_DEATH(fi_sendv(p.a->ep, pieces, nullptr, 2, p.to_b, nullptr),
+                 "2 pieces where 1 are allowed");
+}
+
+TEST_F(strict_core_death_test, memory_without_descriptor)
+{
+    pair p("efa");
+    char memory[64];
+    EXPECT_DEATH(fi_send(p.a->ep, memory, 8, nullptr, p.to_b, nullptr),
+                 "strict efa: 8 bytes of memory without descriptor");
+    EXPECT_DEATH(fi_recv(p.a->ep, memory, 8, nullptr, FI_ADDR_UNSPEC, nullptr),
+                 "8 bytes of memory without descriptor");
+    fi_ioc operand{memory, 1};
+    fi_rma_ioc where{0, 1, 1};
+    fi_msg_atomic message{&operand, nullptr, 1, p.to_b, &where, 1, FI_UINT64, FI_SUM, nullptr, 0};
+    EXPECT_DEATH(fi_atomicmsg(p.a->ep, &message, 0), "8 bytes of memory without descriptor");
+}
+
+TEST_F(strict_core_death_test, a_descriptor_after_its_region_was_closed)
+{
+    pair p("efa");
+    char memory[64];
+    void *desc = fi_mr_desc(p.a->reg(memory, sizeof(memory)));
+    fi_close(&p.a->regions.back()->fid);
+    p.a->regions.pop_back();
+    EXPECT_DEATH(fi_send(p.a->ep, memory, 8, desc, p.to_b, nullptr), "a descriptor of no region");
+}
+
+TEST_F(strict_core_death_test, memory_outside_of_its_region)
+{
+    pair p("efa");
+    char memory[64];
+    void *desc = fi_mr_desc(p.a->reg(memory, 32));
+    EXPECT_DEATH(fi_send(p.a->ep, memory + 28, 8, desc, p.to_b, nullptr),
+                 "8 bytes of memory outside of their region");
+}
+
+TEST_F(strict_core_death_test, a_region_used_before_it_is_enabled)
+{
+    pair p("worst");
+    char memory[64];
+    void *desc = fi_mr_desc(p.a->reg(memory, sizeof(memory)));
+    EXPECT_DEATH(fi_send(p.a->ep, memory, 8, desc, p.to_b, nullptr),
+                 "a region is used before it is enabled");
+}
+
+TEST_F(strict_core_death_test, more_injected_than_allowed)
+{
+    pair p("opx");
+    char memory[64] = {};
+    EXPECT_DEATH(fi_inject(p.a->ep, memory, 17, p.to_b), "17 bytes are injected where 16 are");
+}
+
+TEST_F(strict_core_death_test, completion_data_that_does_not_fit)
+{
+    pair p("opx");
+    char memory[8] = {};
+    EXPECT_DEATH(fi_injectdata(p.a->ep, memory, 8, 1ull << 32, p.to_b),
+                 "completion data of more than 4 bytes");
+}
+
+TEST_F(strict_core_death_test, an_address_after_its_removal)
+{
+    pair p("psm3");
+    char memory[8] = {};
+    ASSERT_EQ(0, fi_inject(p.a->ep, memory, 8, p.to_b));
+    ASSERT_EQ(0, fi_av_remove(p.a->av, &p.to_b, 1, 0));
+    EXPECT_DEATH(fi_inject(p.a->ep, memory, 8, p.to_b), "address 0 was removed");
+}
+
+TEST_F(strict_core_death_test, an_address_of_another_fabric)
+{
+    pair p("cxi");
+    std::string other = pair("efa").a->name();
+    EXPECT_DEATH(p.a->insert(other), "no endpoint of this fabric has");
+}
+
+TEST_F(strict_core_death_test, an_endpoint_that_is_not_enabled)
+{
+    pair p("psm3");
+    station closed(p.list.first, false);
+    char memory[8] = {};
+    EXPECT_DEATH(fi_inject(closed.ep, memory, 8, 0), "an endpoint that is not enabled");
+}
+
+TEST_F(strict_core_death_test, an_iovec_changed_before_its_operation_is_over)
+{
+    pair p("opx");
+    char memory[64] = {};
+    iovec piece{memory, 8};
+    auto use_early = [&] {
+        fi_sendv(p.a->ep, &piece, nullptr, 1, p.to_b, nullptr);
+        piece = {memory + 8, 8};
+        fi_cq_data_entry entry;
+        fid_mr *region = p.b->reg(memory, sizeof(memory));
+        fi_recv(p.b->ep, memory, 8, fi_mr_desc(region), FI_ADDR_UNSPEC, nullptr);
+        while (!p.a->poll(&entry)) {
+            p.b->poll(&entry);
+        }
+    };
+    EXPECT_DEATH(use_early(), "an iovec was changed before its operation was over");
+}
+
+TEST_F(strict_core_death_test, an_iovec_is_given_back_when_its_operation_is_over)
+{
+    pair p("opx");
+    char memory[64] = {};
+    iovec piece{memory, 8};
+    ASSERT_EQ(0, fi_sendv(p.a->ep, &piece, nullptr, 1, p.to_b, nullptr));
+    EXPECT_NE(memory, piece.iov_base);
+    fid_mr *region = p.b->reg(memory, sizeof(memory));
+    ASSERT_EQ(0, fi_recv(p.b->ep, memory + 8, 8, fi_mr_desc(region), FI_ADDR_UNSPEC, nullptr));
+    fi_cq_data_entry entry;
+    while (!p.a->poll(&entry)) {
+        p.b->poll(&entry);
+    }
+    EXPECT_EQ(memory, piece.iov_base);
+}
