@@ -257,7 +257,7 @@ ucs_status_t am_first_handler(void *arg, void *data, size_t length, unsigned)
     }
     size_t n = length - sizeof(hdr) - header_len;
     partial_key key = {hdr.uuid, hdr.msg_id};
-    if (n > hdr.total || proto->partials.contains(key)) {
+    if (n > hdr.total || hdr.total > wire::max_message || proto->partials.contains(key)) {
         return drop_damaged(worker, "am first", length);
     }
     const char *header = static_cast<const char *>(data) + sizeof(hdr);
@@ -329,7 +329,7 @@ ucs_status_t am_middle_handler(void *arg, void *data, size_t length, unsigned)
         return UCS_OK;
     }
     partial &part = it->second;
-    if (!part.am_handler || n > part.total - part.received || hdr.offset > part.total - n) {
+    if (!part.am_handler || hdr.offset != part.received || n > part.total - part.received) {
         return drop_damaged(worker, "am middle", length);
     }
     memcpy(static_cast<char *>(part.desc->data) + hdr.offset,

@@ -6,6 +6,7 @@
 #include "ucp/core/context.h"
 #include "ucp/core/worker.h"
 #include "ucp/endpoint/ep.h"
+#include "ucs/checked.h"
 #include "ucs/log.h"
 
 #include <cstdlib>
@@ -54,6 +55,24 @@ void free_into(worker_proto &proto, recv_desc *desc) noexcept
         free(desc);
         break;
     }
+}
+
+// Memory of its own for `length` bytes of data.
+recv_desc *heap_desc(size_t length, size_t align) noexcept
+{
+    size_t front, bytes;
+    if (!ucs::checked_round_up(&front, sizeof(recv_desc) + sizeof(void *), align) ||
+        !ucs::checked_sum(&bytes, front, length) || !ucs::checked_round_up(&bytes, bytes, align)) {
+        return nullptr;
+    }
+    char *mem = static_cast<char *>(align <= 16 ? malloc(bytes) : aligned_alloc(align, bytes));
+    if (!mem) {
+        return nullptr;
+    }
+    auto *desc = new (mem) recv_desc;
+    desc->from = recv_desc::origin::heap;
+    desc->data = mem + front;
+    return desc;
 }
 
 } // namespace
@@ -109,17 +128,10 @@ recv_desc *desc_alloc(ucp_worker *worker, size_t length, bool user_aligned) noex
         desc->data =
             reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(desc->data) & ~uintptr_t(15));
     } else {
-        size_t align = aligned ? 16 : proto->align;
-        size_t front = (sizeof(recv_desc) + sizeof(void *) + align - 1) / align * align;
-        char *mem = static_cast<char *>(
-            align <= 16 ? malloc(front + length)
-                        : aligned_alloc(align, (front + length + align - 1) / align * align));
-        if (!mem) {
+        desc = heap_desc(length, aligned ? 16 : proto->align);
+        if (!desc) {
             return nullptr;
         }
-        desc = new (mem) recv_desc;
-        desc->from = recv_desc::origin::heap;
-        desc->data = mem + front;
     }
     desc->worker = worker;
     desc->length = length;

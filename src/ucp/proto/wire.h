@@ -32,6 +32,10 @@ namespace ucp::wire {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire structs are little-endian");
 
+// The longest message, in bytes: as much as the address space of a process. What announces more is
+// damaged: fragments of it are dropped, a rendezvous is refused with UCS_ERR_EXCEEDS_LIMIT.
+constexpr uint64_t max_message = uint64_t(1) << 47;
+
 // A fragmented message is named by its sender's uuid and a counter, so fragments of many senders
 // can interleave.
 struct tag_first_hdr {

@@ -345,6 +345,10 @@ ucs_status_t rndv_rts_handler(void *arg, void *data, size_t length, unsigned)
         memcpy(copy, data, length);
         rts = reinterpret_cast<const rts_hdr *>(copy);
     }
+    if (UCS_UNLIKELY(rts->size > wire::max_message)) {
+        rndv_refuse(worker, rts, UCS_ERR_EXCEEDS_LIMIT);
+        return drop_damaged(worker, "rts", length);
+    }
     switch (rts->kind) {
     case wire::RTS_TAG:
         return tag_rts(worker, rts, length);

@@ -279,7 +279,7 @@ ucs_status_t tag_first_handler(void *arg, void *data, size_t length, unsigned)
     size_t n = length - sizeof(hdr);
     const char *payload = static_cast<const char *>(data) + sizeof(hdr);
     partial_key key = {hdr.uuid, hdr.msg_id};
-    if (n > hdr.total || proto->partials.contains(key)) {
+    if (n > hdr.total || hdr.total > wire::max_message || proto->partials.contains(key)) {
         return drop_damaged(worker, "tag first", length);
     }
 
@@ -343,7 +343,7 @@ ucs_status_t tag_middle_handler(void *arg, void *data, size_t length, unsigned)
         return UCS_OK;
     }
     partial *part = &it->second;
-    if (part->am_handler || n > part->total - part->received || hdr.offset > part->total - n) {
+    if (part->am_handler || hdr.offset != part->received || n > part->total - part->received) {
         return drop_damaged(worker, "tag middle", length);
     }
     if (part->req) {

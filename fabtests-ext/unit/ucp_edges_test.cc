@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Messages of a peer that lies about lengths and offsets: each such field of every message gets the
+// values at its edges. What cannot be true is dropped and counted, nothing is written outside of
+// what the message may fill, and the two sides go on.
+#include "fabtests-ext/common/ucp_pair.h"
+#include "ucp/am/am.h"
+#include "ucp/endpoint/ep.h"
+#include "ucp/mem/mem.h"
+#include "ucp/proto/proto.h"
+
+#include <memory>
+
+namespace {
+
+using namespace ucp_test;
+constexpr ucp_tag_t full = ~ucp_tag_t(0);
+constexpr uint64_t foreign_uuid = 0x5eed;
+constexpr size_t piece = 8000; // bytes behind a header: more than a pooled descriptor has room for
+
+std::vector<uint64_t> edges(uint64_t limit)
+{
+    return {0,
+            1,
+            limit - 1,
+            limit,
+            limit + 1,
+            uint64_t(1) << 31,
+            uint64_t(1) << 32,
+            ucp::wire::max_message - 1,
+            ucp::wire::max_message,
+            ucp::wire::max_message + 1,
+            uint64_t(1) << 63,
+            ~uint64_t(0) - 200,
+            ~uint64_t(0) - 1,
+            ~uint64_t(0)};
+}
+
+class ucp_edges : public testing::Test {
+  protected:
+    void SetUp() override
+    {
+        options o;
+        o.tls = "shm";
+        o.features |= UCP_FEATURE_STREAM | UCP_FEATURE_RMA | UCP_FEATURE_AMO64;
+        a = std::make_unique<entity>(o);
+        b = std::make_unique<entity>(o);
+        ASSERT_EQ(UCS_OK, create_ep(*a, b->address(), &ab));
+        ASSERT_EQ(UCS_OK, create_ep(*b, a->address(), &ba));
+        ping(*a, ab, *b);
+        ping(*b, ba, *a);
+    }
+
+    void TearDown() override
+    {
+        ping(*a, ab, *b);
+        ping(*b, ba, *a);
+        for (ucp_ep_h ep : {ab, ba}) {
+            wait({a.get(), b.get()}, close_nb(ep, true));
+        }
+        b.reset();
+        a.reset();
+    }
+
+    // `to` gets a message that ends where its memory ends.
+    template <class Hdr>
+    void receive(entity &to, uint8_t id, const Hdr &hdr, size_t length = 0)
+    {
+        auto message = std::make_unique<char[]>(sizeof(hdr) + length);
+        memcpy(message.get(), &hdr, sizeof(hdr));
+        fill(message.get() + sizeof(hdr), length, 1);
+        to.worker->inside_progress = true;
+        for (size_t i = 0; i < ucp::am_handler_count; ++i) {
+            const ucp::am_handler_entry &row = ucp::am_handlers[i];
+            if (row.id == id) {
+                EXPECT_EQ(UCS_OK, row.fn(to.worker, message.get(), sizeof(hdr) + length, 0));
+            }
+        }
+        to.worker->inside_progress = false;
+        a->progress();
+        b->progress();
+    }
+
+    // The messages that `to` has dropped while `act` ran.
+    template <class Act>
+    static uint64_t dropped(const entity &to, Act &&act)
+    {
+        uint64_t before = to.worker->stale_messages;
+        act();
+        return to.worker->stale_messages - before;
+    }
+
+    // Of tag 7; always a request.
+    ucp_request *recv(void *buffer, size_t count, ucp_datatype_t dt = ucp_dt_make_contig(1))
+    {
+        ucp_request_param_t p = {};
+        p.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+        p.datatype = dt;
+        return ucp_request::from_user(ucp_tag_recv_nbx(b->worker, buffer, count, 7, full, &p));
+    }
+
+    void give_up(ucp_request *req)
+    {
+        ucp_request_cancel(b->worker, req->user());
+        if (ucp_request_check_status(req->user()) == UCS_INPROGRESS) {
+            ucp::request_unlist(req);
+            req->abort(req, UCS_ERR_CANCELED);
+        }
+        ucp_request_free(req->user());
+    }
+
+    // Takes and frees what was kept of tag messages.
+    void take_kept()
+    {
+        ucp_tag_recv_info_t info;
+        char some[16];
+        while (ucp_tag_message_h m = ucp_tag_probe_nb(b->worker, 0, 0, 1, &info)) {
+            EXPECT_LE(info.length, ucp::wire::max_message);
+            ucp_request_param_t p = {};
+            void *r = ucp_tag_msg_recv_nbx(b->worker, some, sizeof(some), m, &p);
+            if (UCS_PTR_IS_PTR(r)) {
+                give_up(ucp_request::from_user(r));
+            }
+        }
+    }
+
+    void set_handlers()
+    {
+        ucp_am_handler_param_t h = {};
+        h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB;
+        h.id = 1;
+        h.cb = [](void *, const void *, size_t, void *, size_t length,
+                  const ucp_am_recv_param_t *) {
+            EXPECT_LE(length, ucp::wire::max_message);
+            return UCS_OK;
+        };
+        ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(b->worker, &h));
+        auto old = [](void *, void *, size_t, ucp_ep_h, unsigned) { return UCS_OK; };
+        ASSERT_EQ(UCS_OK, ucp_worker_set_am_handler(b->worker, 2, old, nullptr, 0));
+    }
+
+    std::unique_ptr<entity> a, b;
+    ucp_ep_h ab = nullptr, ba = nullptr;
+    uint64_t next_id = 0;
+};
+
+// No message that announces less than it brings or more than there can be is kept.
+TEST_F(ucp_edges, totals_of_fragmented_messages)
+{
+    set_handlers();
+    for (uint64_t total : edges(piece)) {
+        bool bad = total < piece || total > ucp::wire::max_message;
+        const ucp::wire::tag_first_hdr tag = {7, total, foreign_uuid, ++next_id, ab->remote_id, 0};
+        EXPECT_EQ(bad, dropped(*b, [&] { receive(*b, ucp::AM_ID_TAG_FIRST, tag, piece); }))
+            << total;
+        std::vector<char> in(piece);
+        ucp_request *r = recv(in.data(), in.size());
+        receive(*b, ucp::AM_ID_TAG_FIRST, tag, piece); // the same again, or one that matches
+        give_up(r);
+        const ucp::wire::am_first_hdr am = {
+            {1, 0, 0}, total, foreign_uuid, ++next_id, ab->remote_id};
+        EXPECT_EQ(bad, dropped(*b, [&] { receive(*b, ucp::AM_ID_AM_FIRST, am, piece); })) << total;
+    }
+    take_kept();
+}
+
+TEST_F(ucp_edges, offsets_of_fragments)
+{
+    const uint64_t total = 3 * piece;
+    for (uint64_t offset : edges(piece)) {
+        const uint64_t id = ++next_id;
+        bool bad = offset != piece;
+        std::vector<char> in(total);
+        for (bool matched : {false, true}) {
+            ucp_request *r = matched ? recv(in.data(), in.size()) : nullptr;
+            const ucp::wire::tag_first_hdr first = {
+                7, total, foreign_uuid, id + 1000 * matched, ab->remote_id, 0};
+            receive(*b, ucp::AM_ID_TAG_FIRST, first, piece);
+            EXPECT_EQ(bad,
+                      dropped(*b,
+                              [&] {
+                                  receive(*b, ucp::AM_ID_TAG_MIDDLE,
+                                          ucp::wire::frag_hdr{foreign_uuid, first.msg_id, offset},
+                                          piece);
+                              }))
+                << offset;
+            if (r) {
+                give_up(r);
+            } else {
+                take_kept();
+            }
+        }
+        const ucp::wire::am_first_hdr am = {{1, 0, 0}, total, foreign_uuid + 1, id, ab->remote_id};
+        receive(*b, ucp::AM_ID_AM_FIRST, am, piece);
+        EXPECT_EQ(bad, dropped(*b,
+                               [&] {
+                                   receive(*b, ucp::AM_ID_AM_MIDDLE,
+                                           ucp::wire::frag_hdr{foreign_uuid + 1, id, offset},
+                                           piece);
+                               }))
+            << offset;
+    }
+}
+
+TEST_F(ucp_edges, lengths_of_user_headers)
+{
+    set_handlers();
+    for (uint64_t length : edges(piece)) {
+        const ucp::wire::am_hdr am = {1, 0, static_cast<uint32_t>(length)};
+        bool bad = am.header_len > piece;
+        EXPECT_EQ(bad, dropped(*b, [&] { receive(*b, ucp::AM_ID_AM_SINGLE, am, piece); }));
+        struct {
+            ucp::wire::am_hdr am;
+            uint64_t ep;
+        } reply = {am, ab->remote_id};
+        EXPECT_EQ(bad, dropped(*b, [&] { receive(*b, ucp::AM_ID_AM_REPLY, reply, piece); }));
+        const ucp::wire::am_first_hdr first = {am, piece, foreign_uuid, ++next_id, ab->remote_id};
+        EXPECT_EQ(bad, dropped(*b, [&] { receive(*b, ucp::AM_ID_AM_FIRST, first, piece); }));
+    }
+}
+
+// The sender of what nobody can receive is told so.
+TEST_F(ucp_edges, sizes_of_rendezvous)
+{
+    set_handlers();
+    std::vector<char> in(piece), out(piece);
+    for (uint64_t size : edges(piece)) {
+        bool bad = size > ucp::wire::max_message;
+        for (int what = 0; what < 4; ++what) { // tag kept, tag matched, handlers of both kinds
+            ucp_request *r = what == 1 ? recv(in.data(), in.size()) : nullptr;
+            ucp_request_param_t p = {};
+            p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+            p.flags = UCP_AM_SEND_FLAG_RNDV;
+            void *s = ucp_am_send_nbx(ab, 3, nullptr, 0, out.data(), out.size(), &p);
+            ASSERT_TRUE(UCS_PTR_IS_PTR(s));
+            ucp::wire::rts_hdr rts = {};
+            rts.kind = what < 2 ? ucp::wire::RTS_TAG : ucp::wire::RTS_AM;
+            rts.am_id = static_cast<uint16_t>(what - 1);
+            rts.tag = 7;
+            rts.ep = ab->remote_id;
+            rts.req = ucp_request::from_user(s)->id;
+            rts.size = size;
+            EXPECT_EQ(bad, dropped(*b, [&] { receive(*b, ucp::AM_ID_RNDV_RTS, rts); }))
+                << what << " " << size;
+            if (bad) {
+                EXPECT_TRUE(
+                    run_until({a.get()},
+                              [&] { return ucp_request_check_status(s) == UCS_ERR_EXCEEDS_LIMIT; }))
+                    << what << " " << size;
+            }
+            if (r) {
+                give_up(r);
+            }
+            take_kept();
+            wait({a.get(), b.get()}, s);
+        }
+    }
+}
+
+TEST_F(ucp_edges, lengths_inside_a_rendezvous_and_its_answers)
+{
+    set_handlers();
+    std::vector<char> out(piece);
+    for (uint64_t size : edges(piece)) {
+        ucp::wire::rts_hdr rts = {};
+        rts.kind = ucp::wire::RTS_AM;
+        rts.am_id = 1;
+        rts.ep = ab->remote_id;
+        for (uint32_t *field : {&rts.rkey_len, &rts.header_len}) {
+            rts.rkey_len = rts.header_len = 0;
+            *field = static_cast<uint32_t>(size);
+            EXPECT_EQ(*field > 16, dropped(*b, [&] { receive(*b, ucp::AM_ID_RNDV_RTS, rts, 16); }))
+                << size;
+        }
+        ucp_request_param_t p = {};
+        p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+        p.flags = UCP_AM_SEND_FLAG_RNDV;
+        void *s = ucp_am_send_nbx(ab, 1, nullptr, 0, out.data(), out.size(), &p);
+        ASSERT_TRUE(UCS_PTR_IS_PTR(s));
+        const ucp::wire::rtr_hdr rtr = {ucp_request::from_user(s)->id, 1, size};
+        EXPECT_EQ(size > piece, dropped(*a, [&] { receive(*a, ucp::AM_ID_RNDV_RTR, rtr); }))
+            << size;
+        EXPECT_EQ(UCS_OK, wait({a.get(), b.get()}, s));
+    }
+}
+
+} // namespace
