@@ -164,6 +164,39 @@ TEST_P(ucp_compat, active_message)
     }
 }
 
+// Each message begins with its number.
+TEST_P(ucp_compat, active_messages_of_all_sizes_are_handled_in_the_order_of_sending)
+{
+    std::vector<uint32_t> order;
+    auto handler = [](void *arg, void *data, size_t length, ucp_ep_h, unsigned) {
+        auto &out = *static_cast<std::vector<uint32_t> *>(arg);
+        const auto *p = static_cast<const char *>(data);
+        uint32_t number;
+        memcpy(&number, p, sizeof(number));
+        std::vector<char> sent = pattern(length, number);
+        EXPECT_TRUE(std::equal(sent.begin() + 4, sent.end(), p + 4)) << number << " " << length;
+        out.push_back(number);
+        return UCS_OK;
+    };
+    ASSERT_EQ(UCS_OK, ucp_worker_set_am_handler(b().worker, 3, handler, &order, 0));
+    std::vector<std::vector<char>> messages;
+    for (size_t n : {8, 70000, 8, 20000, 8, 300000, 100, 1000000, 8, 3000, 5000000, 8}) {
+        auto number = static_cast<uint32_t>(messages.size());
+        messages.push_back(pattern(n, number));
+        memcpy(messages.back().data(), &number, sizeof(number));
+    }
+    std::vector<ucs_status_ptr_t> sends;
+    for (auto &m : messages) {
+        unsigned flags = sends.size() % 3 == 2 ? UCP_AM_SEND_REPLY : 0;
+        sends.push_back(ucp_am_send_nb(ab, 3, m.data(), m.size(), bytes, on_send, flags));
+    }
+    ASSERT_TRUE(until([&] { return order.size() == messages.size(); }));
+    for (uint32_t i = 0; i < order.size(); ++i) {
+        EXPECT_EQ(i, order[i]);
+        EXPECT_EQ(UCS_OK, finish(sends[i]));
+    }
+}
+
 TEST_P(ucp_compat, stream)
 {
     char got[6] = "";

@@ -313,7 +313,15 @@ UCS_EXPORT ucs_status_ptr_t ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void 
 {
     UCS_CHECK_ARG_PTR(ep, "ucp_am_send_nb: ep must not be NULL");
     ucp_request_param_t param = ucp::nb_param(cb);
-    ucp::am_args args = {id, nullptr, 0, buffer, count, datatype, flags & UCP_AM_SEND_FLAG_REPLY};
+    // The handlers of ucp_worker_set_am_handler() run in the order of sending, so the data of each
+    // message goes with it: a rendezvous would let later messages pass.
+    ucp::am_args args = {id,
+                         nullptr,
+                         0,
+                         buffer,
+                         count,
+                         datatype,
+                         (flags & UCP_AM_SEND_FLAG_REPLY) | UCP_AM_SEND_FLAG_EAGER};
     return ucp::am_send("ucp_am_send_nb", ep, args, &param);
 }
 
