@@ -8,8 +8,8 @@
 #include "ucs/sys.h"
 #include "uct/ofi/cm/ep.h"
 #include "uct/ofi/cm/listener.h"
-#include "uct/ofi/cm/route.h"
 #include "uct/ofi/core/error.h"
+#include "uct/ofi/core/route.h"
 
 #include <algorithm>
 #include <cstring>

@@ -7,9 +7,9 @@
 #include "ucs/sockaddr.h"
 #include "uct/ofi/cm/ep.h"
 #include "uct/ofi/cm/listener.h"
-#include "uct/ofi/cm/route.h"
 #include "uct/ofi/core/address.h"
 #include "uct/ofi/core/md.h"
+#include "uct/ofi/core/route.h"
 
 #include <algorithm>
 #include <cstring>

@@ -4,9 +4,9 @@
 
 #include "ucs/error.h"
 #include "ucs/sockaddr.h"
-#include "uct/ofi/cm/route.h"
 #include "uct/ofi/core/eq.h"
 #include "uct/ofi/core/error.h"
+#include "uct/ofi/core/route.h"
 
 #include <cerrno>
 #include <cstring>

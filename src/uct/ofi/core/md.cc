@@ -4,9 +4,9 @@
 
 #include "ucs/sockaddr.h"
 #include "ucs/topo.h"
-#include "uct/ofi/cm/route.h"
 #include "uct/ofi/core/component.h"
 #include "uct/ofi/core/error.h"
+#include "uct/ofi/core/route.h"
 #include "uct/ofi/msg/msg_iface.h"
 #include "uct/ofi/rdm/rdm_iface.h"
 #include "uct/sm/mappings.h"
