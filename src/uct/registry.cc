@@ -2,10 +2,20 @@
 // The list of components: the process itself, then the core providers that are here.
 #include "uct/base/component.h"
 
+#include "uct/ofi/cm/cm.h"
 #include "uct/ofi/core/component.h"
+#include "uct/ofi/msg/msg_iface.h"
+#include "uct/ofi/rdm/rdm_iface.h"
 #include "uct/self/self.h"
 
 namespace uct {
+
+namespace {
+
+constexpr ofi::doors msg_doors = {ofi::open_msg_iface, ofi::open_cm};
+constexpr ofi::doors rdm_doors = {ofi::open_rdm_iface, nullptr};
+
+} // namespace
 
 const std::vector<uct_component *> &components()
 {
@@ -14,7 +24,7 @@ const std::vector<uct_component *> &components()
         auto *list = new std::vector<uct_component *>;
         list->push_back(self::make_component());
         for (const ofi::core &c : ofi::cores()) {
-            list->push_back(new ofi::component(c));
+            list->push_back(new ofi::component(c, c.msg() ? msg_doors : rdm_doors));
         }
         return list;
     }();

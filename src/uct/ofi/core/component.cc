@@ -2,7 +2,6 @@
 // Names of the memory domains: "shm" for the host's memory, else the device's name.
 #include "uct/ofi/core/component.h"
 
-#include "uct/ofi/cm/cm.h"
 #include "uct/ofi/core/md.h"
 
 #include <memory>
@@ -21,7 +20,7 @@ std::string md_name(const core &c, const device &d)
 uint64_t component::flags() const
 {
     uint64_t flags = core_.transport == "shm" ? UCT_COMPONENT_FLAG_RKEY_PTR : 0;
-    return flags | (core_.msg() ? UCT_COMPONENT_FLAG_CM : 0);
+    return flags | (doors_.open_cm ? UCT_COMPONENT_FLAG_CM : 0);
 }
 
 std::vector<std::string> component::md_names() const
@@ -51,7 +50,10 @@ uct_md *component::open_md(const std::string &wanted, const uct_md_config &confi
 
 uct_cm *component::open_cm(uct_worker *worker, const uct_cm_config &config)
 {
-    return ofi::open_cm(core_, *this, worker, config);
+    if (!doors_.open_cm) {
+        return uct_component::open_cm(worker, config);
+    }
+    return doors_.open_cm(core_, *this, worker, config);
 }
 
 } // namespace uct::ofi

@@ -7,9 +7,21 @@
 
 namespace uct::ofi {
 
+class md;
+
+// How a kind of core provider is opened: the folder of that kind gives these, uct/registry.cc
+// brings them together.
+struct doors {
+    uct_iface *(*open_iface)(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
+                             const uct_iface_config &config); // throws ucs::error
+    uct_cm *(*open_cm)(
+        const core &c, uct_component &component, uct_worker *worker,
+        const uct_cm_config &config); // nullptr: no connection manager; throws ucs::error
+};
+
 class component final : public uct_component {
   public:
-    explicit component(const core &c) : uct_component(c.transport), core_(c) {}
+    component(const core &c, const doors &d) : uct_component(c.transport), core_(c), doors_(d) {}
 
     uint64_t flags() const override;
     std::vector<std::string> md_names() const override;
@@ -19,9 +31,15 @@ class component final : public uct_component {
     ucs_status_t rkey_ptr(const uct_rkey_bundle_t *rkey, uint64_t remote,
                           void **address_p) override;
     uct_cm *open_cm(uct_worker *worker, const uct_cm_config &config) override;
+    uct_iface *open_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
+                          const uct_iface_config &config) const
+    {
+        return doors_.open_iface(worker, domain, params, config);
+    }
 
   private:
     const core &core_;
+    const doors doors_;
 };
 
 } // namespace uct::ofi

@@ -3,8 +3,6 @@
 #include "uct/ofi/core/ep.h"
 
 #include "uct/ofi/core/error.h"
-#include "uct/ofi/msg/msg_iface.h"
-#include "uct/ofi/rdm/rdm_iface.h"
 
 #include <rdma/fi_endpoint.h>
 #include <utility>
@@ -50,7 +48,7 @@ void ep::refused()
     if (bell_) {
         ring(); // the core may have left the peer a request of its own
     } else if (remote && !reached_) {
-        static_cast<rdm_iface &>(owner()).not_reached(*remote);
+        owner().not_reached(*remote);
     }
 }
 
@@ -252,7 +250,7 @@ void ep::fail_operations(ucs_status_t status)
     drop_unsent();
     bool core_goes_on = remote != nullptr;
     if (core_goes_on && !in_flight_.empty()) {
-        remote->stuck = true;
+        home.left_with_core(*remote, true);
     }
     ucs::list<op, &op::link> all;
     all.splice_back(in_flight_);
@@ -289,7 +287,7 @@ void ep::drop_unsent()
 void ep::leave_operations()
 {
     if (remote && !in_flight_.empty()) {
-        remote->unfinished = true;
+        owner().left_with_core(*remote, false);
     }
 }
 
@@ -318,7 +316,7 @@ void ep::destroy()
     }
     orphan_operations();
     if (remote) {
-        static_cast<rdm_iface &>(owner()).forget(*remote);
+        owner().forget(*remote);
     }
     delete this;
 }

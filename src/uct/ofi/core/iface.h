@@ -36,6 +36,8 @@ struct atomic_ops {
 
 atomic_ops find_atomics(const ofi::md &domain, fi_datatype type); // amo.cc
 
+struct peer; // of connectionless cores
+
 // Set at open, read by every operation.
 struct limits {
     size_t inject;     // largest message the core copies at once
@@ -159,6 +161,12 @@ class iface : public uct::iface {
     }
     // Asks of each peer whether it is there; what is found, a later progress reports.
     virtual void check_peers() = 0;
+    // Of interfaces with peers: the core refused a message to one that nothing has reached so far;
+    // an endpoint that leads to one is destroyed.
+    virtual void not_reached(peer &) {}
+    virtual void forget(peer &) {}
+    // An endpoint ended, after a failure of the peer or not, while the core had operations of it.
+    virtual void left_with_core(peer &, bool) {}
     // Flushes of the interface whose operations are over. Every poll function calls it once.
     UCS_ALWAYS_INLINE unsigned progress_flushes()
     {

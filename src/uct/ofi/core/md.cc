@@ -7,8 +7,6 @@
 #include "uct/ofi/core/component.h"
 #include "uct/ofi/core/error.h"
 #include "uct/ofi/core/route.h"
-#include "uct/ofi/msg/msg_iface.h"
-#include "uct/ofi/rdm/rdm_iface.h"
 #include "uct/sm/mappings.h"
 
 #include <cstdio>
@@ -154,10 +152,8 @@ bool md::is_sockaddr_accessible(const sockaddr *address, uct_sockaddr_accessibil
 uct_iface *md::open_iface(uct_worker *worker, const uct_iface_params_t &params,
                           const uct_iface_config &config)
 {
-    if (provider.msg()) {
-        return new msg_iface(*worker, *this, params, config);
-    }
-    return new rdm_iface(*worker, *this, params, config);
+    return static_cast<ofi::component &>(uct_md::component)
+        .open_iface(*worker, *this, params, config);
 }
 
 memory md::do_reg(void *address, size_t length, uint64_t access)

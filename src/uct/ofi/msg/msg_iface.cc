@@ -393,4 +393,10 @@ ucs_status_t msg_iface::event_arm(unsigned)
     return UCS_OK;
 }
 
+uct_iface *open_msg_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
+                          const uct_iface_config &config)
+{
+    return new msg_iface(worker, domain, params, config);
+}
+
 } // namespace uct::ofi

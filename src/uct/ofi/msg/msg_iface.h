@@ -96,4 +96,7 @@ class msg_iface final : public iface {
     std::unique_ptr<attendant> attendant_;
 };
 
+uct_iface *open_msg_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
+                          const uct_iface_config &config);
+
 } // namespace uct::ofi

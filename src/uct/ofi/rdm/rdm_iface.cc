@@ -629,6 +629,11 @@ void rdm_iface::not_reached(peer &p)
     }
 }
 
+void rdm_iface::left_with_core(peer &p, bool failed)
+{
+    (failed ? p.stuck : p.unfinished) = true;
+}
+
 void rdm_iface::on_error(op *o, ucs_status_t status)
 {
     if (o && o->what >= op::kind::tag_receive) {
@@ -705,6 +710,12 @@ ucs_status_t rdm_iface::arm_bell()
     }
     announce_event(bell_->fd());
     return UCS_OK;
+}
+
+uct_iface *open_rdm_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
+                          const uct_iface_config &config)
+{
+    return new rdm_iface(worker, domain, params, config);
 }
 
 } // namespace uct::ofi

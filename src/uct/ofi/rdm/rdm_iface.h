@@ -76,10 +76,11 @@ class rdm_iface final : public iface {
     void close();
 
     // An endpoint to the peer is gone.
-    void forget(peer &p);
+    void forget(peer &p) override;
     // The core refused a send, again, for want of a connection. A network core retries for ever;
     // after the time that a connection may take the peer counts as unreachable.
-    void not_reached(peer &p);
+    void not_reached(peer &p) override;
+    void left_with_core(peer &p, bool failed) override;
     uint64_t id() const { return id_; }
 
   private:
@@ -128,5 +129,8 @@ class rdm_iface final : public iface {
     bool core_is_quiet_ = false; // what came last came through a queue
     std::atomic<bool> someone_died_ = false;
 };
+
+uct_iface *open_rdm_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
+                          const uct_iface_config &config);
 
 } // namespace uct::ofi
