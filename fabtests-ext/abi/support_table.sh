@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The table of what is supported is whole: README.md has it as it is, and the library exports the
+# The table of what is supported is whole: docs/support.md has it as it is, and the library exports the
 # functions it lists and no others. support_test looks at what the calls do.
 
 root=${top_srcdir:-.}
