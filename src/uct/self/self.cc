@@ -12,6 +12,7 @@
 #include "uct/base/locked_pages.h"
 #include "uct/base/md.h"
 #include "uct/base/ops.h"
+#include "uct/base/transport.h"
 
 #include <bit>
 #include <cstring>
@@ -135,6 +136,7 @@ class ep final : public uct::ep {
 
 const uct_iface_ops_t &table()
 {
+    static_assert(transport<iface, ep>);
     static const uct_iface_ops_t ops = make_ops<iface, ep>();
     return ops;
 }

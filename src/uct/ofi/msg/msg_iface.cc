@@ -5,6 +5,7 @@
 
 #include "ucs/sockaddr.h"
 #include "uct/base/ops.h"
+#include "uct/base/transport.h"
 #include "uct/ofi/core/eq.h"
 #include "uct/ofi/core/error.h"
 #include "uct/ofi/tcp/pacing.h"
@@ -38,6 +39,7 @@ class in_use {
 
 const uct_iface_ops_t &table()
 {
+    static_assert(transport<msg_iface, ep>);
     static const uct_iface_ops_t ops = make_ops<msg_iface, ep, in_use>();
     return ops;
 }

@@ -3,6 +3,7 @@
 #include "uct/ofi/rdm/rdm_iface.h"
 
 #include "uct/base/ops.h"
+#include "uct/base/transport.h"
 #include "uct/ofi/core/error.h"
 #include "uct/ofi/quirks/shm_file.h"
 #include "uct/ofi/quirks/shm_queue.h"
@@ -28,6 +29,7 @@ constexpr size_t kept_dead = 16;
 
 const uct_iface_ops_t &table()
 {
+    static_assert(transport<rdm_iface, ep>);
     static const uct_iface_ops_t ops = make_ops<rdm_iface, ep>();
     return ops;
 }
