@@ -113,6 +113,9 @@ void endpoint::attach_queues()
 
 endpoint::queues endpoint::take_queues()
 {
+    if (shared_rx_ && rx) {
+        rx->leave(this);
+    }
     queues taken = {
         enabled ? eng : nullptr,
         dom,

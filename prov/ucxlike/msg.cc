@@ -405,6 +405,7 @@ int msg_endpoint::enable()
     }
     if (shared_rx_) {
         rx = shared_rx_->queue();
+        rx->join(this);
     } else {
         own_rx_ = std::make_unique<rx_queue>(eng, 4);
         rx = own_rx_.get();

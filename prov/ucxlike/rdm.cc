@@ -181,6 +181,7 @@ int rdm_endpoint::enable()
     name_ = at;
     if (shared_rx_) {
         rx = shared_rx_->queue();
+        rx->join(this);
     } else {
         own_rx_ = std::make_unique<rx_queue>(eng, 10);
         rx = own_rx_.get();

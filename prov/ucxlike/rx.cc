@@ -170,15 +170,27 @@ void rx_queue::report(rx_op *r)
     eng_->rx_ops.put(r);
 }
 
+// Where a receive without a message is reported.
+cq *rx_queue::cq_of(const endpoint *ep) const
+{
+    if (ep) {
+        return ep->rx_cq;
+    }
+    if (own_cq_) {
+        return own_cq_;
+    }
+    return members_.empty() ? nullptr : members_.front()->rx_cq;
+}
+
 // A receive that no message will fill.
 void rx_queue::fail(rx_op *r, int error)
 {
     endpoint *ep = r->owner;
-    if (ep && ep->rx_cq) {
+    if (cq *q = cq_of(ep)) {
         uint64_t flags = FI_RECV | (r->flags & FI_TAGGED ? FI_TAGGED : FI_MSG);
-        ep->rx_cq->write_error({r->context, flags, 0, r->count ? r->iov[0].iov_base : nullptr, 0,
-                                r->what.tag, FI_ADDR_NOTAVAIL},
-                               error, error);
+        q->write_error({r->context, flags, 0, r->count ? r->iov[0].iov_base : nullptr, 0,
+                        r->what.tag, FI_ADDR_NOTAVAIL},
+                       error, error);
     }
     if (ep && ep->recv_cntr) {
         ep->recv_cntr->count_error();
@@ -377,10 +389,8 @@ void rx_queue::retire(rx_op *multi)
     if (multi->children) {
         return;
     }
-    endpoint *ep = multi->owner;
-    if (ep && ep->rx_cq) {
-        ep->rx_cq->write(
-            {multi->context, FI_RECV | FI_MSG | FI_MULTI_RECV, 0, nullptr, 0, 0, FI_ADDR_NOTAVAIL});
+    if (cq *q = cq_of(multi->owner)) {
+        q->write({multi->context, FI_MULTI_RECV, 0, nullptr, 0, 0, FI_ADDR_NOTAVAIL});
     }
     eng_->rx_ops.put(multi);
 }
@@ -493,53 +503,66 @@ UCS_ALWAYS_INLINE ssize_t rx_queue::post_tagged(endpoint *ep, const recv_call &c
     return 0;
 }
 
+// Where a message is told of that no receive takes.
+cq *rx_queue::cq_of(const endpoint *ep, const msg_in *u)
+{
+    const endpoint *of = ep ? ep : u->from->owner;
+    return of ? of->rx_cq : nullptr;
+}
+
 ssize_t rx_queue::peek(endpoint *ep, const recv_call &c)
 {
-    msg_in *u = nullptr;
-    if (c.flags & FI_PEEK) {
-        tag_policy::pattern what = {c.tag, c.ignore, c.source};
+    if (!(c.flags & FI_PEEK)) {
+        return claim(ep, c);
+    }
+    tag_policy::pattern what = {c.tag, c.ignore, c.source};
+    auto *u = static_cast<msg_in *>(tagged_.find_msg(what));
+    if (!u) {
+        // An application that peeks in a loop reads error entries, which progresses nothing.
+        eng_->progress();
         u = static_cast<msg_in *>(tagged_.find_msg(what));
-        if (!u) {
-            // Who peeks in a loop reads error entries, which progresses nothing.
-            eng_->progress();
-            u = static_cast<msg_in *>(tagged_.find_msg(what));
+    }
+    if (!u) {
+        cq *q = cq_of(ep);
+        if (!q && !ep) {
+            return -FI_ENOMSG;
         }
-        if (!u) {
-            if (ep->rx_cq) {
-                ep->rx_cq->write_error(
-                    {c.context, FI_RECV | FI_TAGGED, 0, nullptr, 0, c.tag, FI_ADDR_NOTAVAIL},
-                    FI_ENOMSG, FI_ENOMSG);
-            }
-            return 0;
-        }
-        if (c.flags & (FI_CLAIM | FI_DISCARD)) {
-            tagged_.remove(u);
-        }
-        if (c.flags & FI_CLAIM) {
-            claimed_[c.context] = u;
-        }
-        if (ep->rx_cq) {
-            ep->rx_cq->write(
-                {c.context,
-                 FI_RECV | FI_TAGGED | (u->m.flags & wire::has_data ? FI_REMOTE_CQ_DATA : 0),
-                 u->length, nullptr, u->m.data, u->m.tag, u->from->addr});
-        }
-        if (c.flags & FI_DISCARD) {
-            drop(u);
+        if (q) {
+            q->write_error({c.context, FI_RECV | FI_TAGGED, 0, nullptr, 0, c.tag, FI_ADDR_NOTAVAIL},
+                           FI_ENOMSG, FI_ENOMSG);
         }
         return 0;
     }
-    // FI_CLAIM alone: the message that a peek claimed for this context.
+    if (c.flags & (FI_CLAIM | FI_DISCARD)) {
+        tagged_.remove(u);
+    }
+    if (c.flags & FI_CLAIM) {
+        claimed_[c.context] = u;
+    }
+    if (cq *q = cq_of(ep, u)) {
+        q->write({c.context,
+                  FI_RECV | FI_TAGGED | (u->m.flags & wire::has_data ? FI_REMOTE_CQ_DATA : 0),
+                  u->length, nullptr, u->m.data, u->m.tag, u->from->addr});
+    }
+    if (c.flags & FI_DISCARD) {
+        drop(u);
+    }
+    return 0;
+}
+
+// FI_CLAIM without FI_PEEK: the message that a peek claimed for this context.
+ssize_t rx_queue::claim(endpoint *ep, const recv_call &c)
+{
     auto it = claimed_.find(c.context);
     if (it == claimed_.end()) {
         PROV_WARN(EP_DATA, "fi_trecvmsg: FI_CLAIM: no message was claimed with this context\n");
         return -FI_EINVAL;
     }
-    u = it->second;
-    claimed_.erase(it);
+    msg_in *u = it->second;
     if (c.flags & FI_DISCARD) {
-        if (ep->rx_cq) {
-            ep->rx_cq->write(
+        claimed_.erase(it);
+        if (cq *q = cq_of(ep, u)) {
+            q->write(
                 {c.context, FI_RECV | FI_TAGGED, 0, nullptr, u->m.data, u->m.tag, u->from->addr});
         }
         drop(u);
@@ -549,6 +572,7 @@ ssize_t rx_queue::peek(endpoint *ep, const recv_call &c)
     if (!r) {
         return -FI_EAGAIN;
     }
+    claimed_.erase(it);
     r->flags |= FI_TAGGED;
     take(r, u);
     return 0;
@@ -610,6 +634,13 @@ void rx_queue::purge(conn *from)
     for (msg_in *u : gone) {
         drop(u);
     }
+    std::erase_if(claimed_, [this, from](const auto &claim) {
+        bool its = claim.second->from == from;
+        if (its) {
+            drop(claim.second);
+        }
+        return its;
+    });
 }
 
 // ---- the calls ----
@@ -649,7 +680,7 @@ UCS_ALWAYS_INLINE ssize_t recv_tagged(target t, const iovec *iov, size_t count, 
     ucs::opt_guard g(t.queue->eng()->lock);
     const conn *source = t.ep ? t.ep->source(src) : nullptr;
     recv_call c = {iov, count, tag, ignore, source, context, flags};
-    if (UCS_UNLIKELY(flags & (FI_PEEK | FI_CLAIM | FI_DISCARD)) && t.ep) {
+    if (UCS_UNLIKELY(flags & (FI_PEEK | FI_CLAIM | FI_DISCARD))) {
         return t.queue->peek(t.ep, c);
     }
     return t.queue->post_tagged(t.ep, c);
@@ -745,6 +776,7 @@ static ssize_t srx_trecvv(fid_ep *f, const iovec *iov, void **, size_t count, fi
 
 static ssize_t srx_trecvmsg(fid_ep *f, const fi_msg_tagged *m, uint64_t flags)
 {
+    PROV_CHECK_ARG(EP_DATA, m, "fi_trecvmsg: msg must not be NULL\n");
     PROV_CHECK_ARG(EP_DATA, m, "fi_trecvmsg: msg must not be NULL\n");
     return recv_tagged({nullptr, static_cast<srx *>(f)->queue()}, m->msg_iov, m->iov_count, m->addr,
                        m->tag, m->ignore, m->context, flags | FI_COMPLETION);

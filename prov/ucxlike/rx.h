@@ -21,11 +21,16 @@ struct recv_call {
 class rx_queue {
   public:
     rx_queue(engine *eng, unsigned hash_bits) : eng_(eng), tagged_(hash_bits) {}
+    // Endpoints that share the queue, and the queue its owner is bound to: what a receive that
+    // meets no message has to say goes to the latter, or else to one of the former.
+    void join(endpoint *ep) { members_.push_back(ep); }
+    void leave(endpoint *ep) { std::erase(members_, ep); }
+    void report_to(cq *q) { own_cq_ = q; }
     ~rx_queue();
 
     ssize_t post(endpoint *ep, const recv_call &c, size_t min_multi_recv);
     ssize_t post_tagged(endpoint *ep, const recv_call &c);
-    // FI_PEEK, FI_CLAIM and FI_DISCARD of tagged receives.
+    // FI_PEEK, FI_CLAIM and FI_DISCARD of tagged receives; ep is nullptr if endpoints share them.
     ssize_t peek(endpoint *ep, const recv_call &c);
     bool cancel(void *context);
     // No message comes any more: every posted receive completes with this error, and so does each
@@ -54,6 +59,9 @@ class rx_queue {
     ucs_status_t keep(msg_in *u, conn *from, const wire::message &m, void *data, size_t length,
                       const ucp_am_recv_param_t *param);
     void drop(msg_in *u);
+    ssize_t claim(endpoint *ep, const recv_call &c);
+    cq *cq_of(const endpoint *ep) const;
+    static cq *cq_of(const endpoint *ep, const msg_in *u);
     void finish(rx_op *r, int error);
     void report(rx_op *r);
     bool acknowledge(rx_op *r);
@@ -65,6 +73,8 @@ class rx_queue {
     void fail(rx_op *r, int error);
 
     engine *eng_;
+    std::vector<endpoint *> members_;
+    cq *own_cq_ = nullptr;
     int closed_ = 0;
     recv_list recvs_;
     recv_list active_; // a message moves in, or its sender is being told of it

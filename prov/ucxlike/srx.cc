@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "srx.h"
 
+#include "cq.h"
+
 namespace ucxlike {
 
 srx::srx(domain *dom, void *context) : fid_ep(), domain_(dom), queue_(dom->fab->cm_engine(), 6)
@@ -41,8 +43,15 @@ int srx::close(fid_t f)
         return -FI_EBUSY;
     }
     engine *e = self->queue_.eng();
-    ucs::opt_guard g(e->lock);
-    delete self;
+    cq *bound = self->cq_;
+    {
+        ucs::opt_guard g(e->lock);
+        delete self;
+    }
+    if (bound) {
+        bound->remove_engine(e);
+        bound->detach();
+    }
     return 0;
 }
 
@@ -51,10 +60,27 @@ int srx::control(fid_t, int command, void *)
     return command == FI_ENABLE ? 0 : -FI_ENOSYS;
 }
 
-int srx::bind(fid_t, fid_t other, uint64_t)
+// Completions go where the message came to; the rest goes to a queue bound here, if there is one.
+int srx::bind(fid_t f, fid_t other, uint64_t)
 {
-    return other && (other->fclass == FI_CLASS_CQ || other->fclass == FI_CLASS_CNTR) ? 0
-                                                                                     : -FI_EINVAL;
+    if (!other || (other->fclass != FI_CLASS_CQ && other->fclass != FI_CLASS_CNTR)) {
+        return -FI_EINVAL;
+    }
+    if (other->fclass == FI_CLASS_CNTR) {
+        return 0;
+    }
+    srx *self = from_base<srx, fid_ep>(f);
+    PROV_CHECK_ARG(EP_CTRL, !self->cq_, "fi_ep_bind: a completion queue is bound already\n");
+    return guard([&] {
+        cq *q = from_base<cq, fid_cq>(other);
+        engine *e = self->queue_.eng();
+        q->add_engine(e);
+        q->attach();
+        ucs::opt_guard g(e->lock);
+        self->cq_ = q;
+        self->queue_.report_to(q);
+        return 0;
+    });
 }
 
 ssize_t srx::cancel(fid_t f, void *context)

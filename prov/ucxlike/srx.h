@@ -28,6 +28,7 @@ class srx final : public fid_ep {
     static fi_ops_ep ep_ops_;
 
     domain *domain_;
+    cq *cq_ = nullptr; // of receives that meet no message
     std::atomic<int> users_{0};
     rx_queue queue_;
 };
