@@ -94,6 +94,7 @@ int domain::register_memory(const fi_mr_attr &attr, uint64_t flags, fid_mr **out
                    "fi_mr_reg: one buffer can be registered at a time, not %zu\n", attr.iov_count);
     PROV_CHECK_ARG(MR, !(flags & ~FI_RMA_EVENT), "fi_mr_reg: flags 0x%lx are not supported\n",
                    flags);
+    PROV_CHECK_ARG(MR, attr.offset == 0, "fi_mr_reg: offset must be 0\n");
     if (attr.iface != FI_HMEM_SYSTEM) {
         return -FI_ENOSYS;
     }
@@ -107,9 +108,6 @@ int domain::register_memory(const fi_mr_attr &attr, uint64_t flags, fid_mr **out
         m->length = attr.mr_iov->iov_len;
         m->access = attr.access;
         m->virtual_addresses = mr_mode_ & FI_MR_VIRT_ADDR;
-        if (!m->virtual_addresses) {
-            m->base -= attr.offset, m->length += attr.offset;
-        }
         m->mem_desc = m.get();
         std::lock_guard g(mr_mutex_);
         if (mr_mode_ & FI_MR_PROV_KEY) {

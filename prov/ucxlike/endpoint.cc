@@ -82,6 +82,9 @@ unsigned endpoint::tx_options(uint64_t flags) const
     if (flags & FI_MULTICAST) {
         o |= tx_group;
     }
+    if (flags & FI_FENCE) {
+        o |= tx_fence;
+    }
     return o;
 }
 

@@ -26,7 +26,22 @@ enum tx_option : unsigned {
     tx_deliver = 1 << 4,  // complete when the receiver has it
     tx_group = 1 << 5,    // dest_addr is that of a multicast group
     tx_transmit = 1 << 6, // complete when it has arrived, matched or not
+    tx_fence = 1 << 7,    // not before what was sent to this peer has completed
 };
+
+// The flags that transmit calls take; FI_MORE is a hint.
+constexpr uint64_t tx_call_flags = FI_COMPLETION | FI_REMOTE_CQ_DATA | FI_INJECT | FI_MORE |
+                                   FI_FENCE | FI_MULTICAST | FI_INJECT_COMPLETE |
+                                   FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+// 0, or -FI_EBADFLAGS with a line that names the flags.
+inline ssize_t check_flags(const char *call, uint64_t flags, uint64_t known)
+{
+    if (UCS_LIKELY(!(flags & ~known))) {
+        return 0;
+    }
+    PROV_WARN(EP_DATA, "%s: flags 0x%lx are not supported\n", call, flags & ~known);
+    return -FI_EBADFLAGS;
+}
 
 class endpoint : public fid_ep {
   public:

@@ -41,7 +41,6 @@ std::string_view seal(letter &l, wire::builder &words, uint16_t kind, const void
                       size_t length)
 {
     size_t front = words.finish(0, kind);
-    length = std::min(length, limit::cm_data);
     if (length) {
         memcpy(l + front, param, length);
     }
@@ -423,6 +422,8 @@ int msg_endpoint::connect(fid_ep *f, const void *addr, const void *param, size_t
 {
     msg_endpoint *self = from(f);
     PROV_CHECK_ARG(EP_CTRL, param || !length, "fi_connect: param must not be NULL\n");
+    PROV_CHECK_ARG(EP_CTRL, length <= limit::cm_data, "fi_connect: paramlen %zu is over %zu\n",
+                   length, limit::cm_data);
     address to = addr ? address::from(addr, sizeof(sockaddr_in6)) : self->dest_;
     PROV_CHECK_ARG(EP_CTRL, !to.empty(), "fi_connect: addr is not a socket address\n");
     if (!self->enabled) {
@@ -447,6 +448,8 @@ int msg_endpoint::accept(fid_ep *f, const void *param, size_t length)
 {
     msg_endpoint *self = from(f);
     PROV_CHECK_ARG(EP_CTRL, param || !length, "fi_accept: param must not be NULL\n");
+    PROV_CHECK_ARG(EP_CTRL, length <= limit::cm_data, "fi_accept: paramlen %zu is over %zu\n",
+                   length, limit::cm_data);
     if (!self->enabled) {
         int error = fi_enable(f);
         if (error) {

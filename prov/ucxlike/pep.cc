@@ -258,6 +258,8 @@ int pep::reject(fid_pep *f, fid_t handle, const void *param, size_t length)
     PROV_CHECK_ARG(EP_CTRL, handle && handle->fclass == FI_CLASS_CONNREQ,
                    "fi_reject: handle is not that of a connection request\n");
     PROV_CHECK_ARG(EP_CTRL, param || !length, "fi_reject: param must not be NULL\n");
+    PROV_CHECK_ARG(EP_CTRL, length <= limit::cm_data, "fi_reject: paramlen %zu is over %zu\n",
+                   length, limit::cm_data);
     ucs::opt_guard g(self->eng_->lock);
     return guard([&] {
         msg_conn *c = msg_conn::of_handle(handle);

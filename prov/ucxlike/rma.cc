@@ -39,7 +39,7 @@ struct rma_call {
     void *context;
 };
 
-tx_op *begin(endpoint *ep, fi_addr_t dest, ssize_t *error)
+tx_op *begin(endpoint *ep, fi_addr_t dest, unsigned options, ssize_t *error)
 {
     int failed;
     conn *to = ep->route(dest, &failed);
@@ -48,7 +48,7 @@ tx_op *begin(endpoint *ep, fi_addr_t dest, ssize_t *error)
         return nullptr;
     }
     *error = -FI_EAGAIN;
-    if (ep->inflight >= ep->tx_limit) {
+    if (ep->inflight >= ep->tx_limit || held_by_fence(to, options)) {
         return nullptr;
     }
     tx_op *op = ep->eng->tx_ops.get();
@@ -84,7 +84,7 @@ ssize_t post(fid_ep *f, kind k, unsigned options, const rma_call &c)
                    "fi_rma: iov_count %zu is over %zu\n", c.count, limit::iov);
     ucs::opt_guard g(ep->eng->lock);
     ssize_t error;
-    tx_op *op = begin(ep, c.peer, &error);
+    tx_op *op = begin(ep, c.peer, options, &error);
     if (!op) {
         return error;
     }
@@ -132,6 +132,13 @@ ssize_t post_msg(fid_ep *f, kind k, const fi_msg_rma *m, uint64_t flags)
     PROV_CHECK_ARG(EP_DATA, m, "fi_rma: msg must not be NULL\n");
     PROV_CHECK_ARG(EP_DATA, m->rma_iov_count == 1 && m->rma_iov,
                    "fi_rma: rma_iov_count must be 1\n");
+    PROV_CHECK_ARG(EP_DATA, m->msg_iov || !m->iov_count, "fi_rma: msg_iov must not be NULL\n");
+    if (ssize_t error = check_flags("fi_rma", flags, tx_call_flags | FI_READ | FI_WRITE | FI_RMA)) {
+        return error;
+    }
+    if (flags & FI_MULTICAST) {
+        return -FI_EOPNOTSUPP;
+    }
     unsigned options = static_cast<endpoint *>(f)->tx_options(flags);
     if (options & tx_inject) {
         size_t total = 0;
@@ -592,6 +599,10 @@ ssize_t post_atomic(fid_ep *f, atomic_form form, unsigned options, const atomic_
                    c.count <= limit::iov && c.compare_count <= limit::iov &&
                        c.result_count <= limit::iov,
                    "fi_atomic: more than %zu pieces of a buffer\n", limit::iov);
+    PROV_CHECK_ARG(EP_DATA,
+                   (c.iov || !c.count) && (c.compare || !c.compare_count) &&
+                       (c.result || !c.result_count),
+                   "fi_atomic: an array of buffers must not be NULL\n");
     size_t size = atomic_size(c.type);
     bool reads = c.op == FI_ATOMIC_READ;
     size_t n = reads ? elements(c.result, c.result_count) : elements(c.iov, c.count);
@@ -604,7 +615,7 @@ ssize_t post_atomic(fid_ep *f, atomic_form form, unsigned options, const atomic_
                    "fi_atomic: the buffers differ in their number of elements\n");
     ucs::opt_guard g(ep->eng->lock);
     ssize_t error;
-    tx_op *op = begin(ep, c.peer, &error);
+    tx_op *op = begin(ep, c.peer, options, &error);
     if (!op) {
         return error;
     }
@@ -638,6 +649,15 @@ ssize_t atomic_msg(fid_ep *f, atomic_form form, const fi_msg_atomic *m, const fi
 {
     PROV_CHECK_ARG(EP_DATA, m && m->rma_iov && m->rma_iov_count == 1,
                    "fi_atomicmsg: msg must name one remote region\n");
+    PROV_CHECK_ARG(EP_DATA, m->msg_iov || !m->iov_count,
+                   "fi_atomicmsg: msg_iov must not be NULL\n");
+    if (ssize_t error =
+            check_flags("fi_atomicmsg", flags, tx_call_flags | FI_READ | FI_WRITE | FI_ATOMIC)) {
+        return error;
+    }
+    if (flags & (FI_MULTICAST | FI_REMOTE_CQ_DATA)) {
+        return -FI_EOPNOTSUPP;
+    }
     PROV_CHECK_ARG(
         EP_DATA, m->rma_iov->count == elements(m->msg_iov, m->iov_count) || m->op == FI_ATOMIC_READ,
         "fi_atomicmsg: rma_iov->count %zu differs from the operands'\n", m->rma_iov->count);

@@ -663,6 +663,7 @@ ssize_t recv_untagged(target t, const iovec *iov, size_t count, fi_addr_t src, v
 {
     PROV_CHECK_ARG(EP_DATA, count <= limit::iov, "fi_recvv: count %zu is over %zu\n", count,
                    limit::iov);
+    PROV_CHECK_ARG(EP_DATA, iov || !count, "fi_recvmsg: msg_iov must not be NULL\n");
     PROV_CHECK_ARG(EP_DATA, !(flags & FI_MULTI_RECV) || count == 1,
                    "fi_recvmsg: FI_MULTI_RECV takes one buffer\n");
     PROV_CHECK_ARG(EP_DATA, t.queue, "fi_recv: the endpoint is not enabled\n");
@@ -676,6 +677,7 @@ UCS_ALWAYS_INLINE ssize_t recv_tagged(target t, const iovec *iov, size_t count, 
 {
     PROV_CHECK_ARG(EP_DATA, count <= limit::iov, "fi_trecvv: count %zu is over %zu\n", count,
                    limit::iov);
+    PROV_CHECK_ARG(EP_DATA, iov || !count, "fi_trecvmsg: msg_iov must not be NULL\n");
     PROV_CHECK_ARG(EP_DATA, t.queue, "fi_trecv: the endpoint is not enabled\n");
     ucs::opt_guard g(t.queue->eng()->lock);
     const conn *source = t.ep ? t.ep->source(src) : nullptr;
@@ -685,6 +687,11 @@ UCS_ALWAYS_INLINE ssize_t recv_tagged(target t, const iovec *iov, size_t count, 
     }
     return t.queue->post_tagged(t.ep, c);
 }
+
+// What fi_recvmsg and fi_trecvmsg take; FI_MORE is a hint.
+constexpr uint64_t recv_flags = FI_COMPLETION | FI_MULTI_RECV | FI_MORE | FI_RECV;
+constexpr uint64_t trecv_flags =
+    FI_COMPLETION | FI_PEEK | FI_CLAIM | FI_DISCARD | FI_MORE | FI_RECV | FI_TAGGED;
 
 // fi_recvmsg's flags replace the defaults, except for selective completion.
 uint64_t call_flags(target t, uint64_t flags)
@@ -710,6 +717,9 @@ ssize_t msg_recvv(fid_ep *f, const iovec *iov, void **, size_t count, fi_addr_t 
 ssize_t msg_recvmsg(fid_ep *f, const fi_msg *m, uint64_t flags)
 {
     PROV_CHECK_ARG(EP_DATA, m, "fi_recvmsg: msg must not be NULL\n");
+    if (ssize_t error = check_flags("fi_recvmsg", flags, recv_flags)) {
+        return error;
+    }
     target t = endpoint_target(f);
     return recv_untagged(t, m->msg_iov, m->iov_count, m->addr, m->context, call_flags(t, flags));
 }
@@ -732,6 +742,9 @@ ssize_t tagged_recvv(fid_ep *f, const iovec *iov, void **, size_t count, fi_addr
 ssize_t tagged_recvmsg(fid_ep *f, const fi_msg_tagged *m, uint64_t flags)
 {
     PROV_CHECK_ARG(EP_DATA, m, "fi_trecvmsg: msg must not be NULL\n");
+    if (ssize_t error = check_flags("fi_trecvmsg", flags, trecv_flags)) {
+        return error;
+    }
     target t = endpoint_target(f);
     return recv_tagged(t, m->msg_iov, m->iov_count, m->addr, m->tag, m->ignore, m->context,
                        call_flags(t, flags));
@@ -755,6 +768,9 @@ static ssize_t srx_recvv(fid_ep *f, const iovec *iov, void **, size_t count, fi_
 static ssize_t srx_recvmsg(fid_ep *f, const fi_msg *m, uint64_t flags)
 {
     PROV_CHECK_ARG(EP_DATA, m, "fi_recvmsg: msg must not be NULL\n");
+    if (ssize_t error = check_flags("fi_recvmsg", flags, recv_flags)) {
+        return error;
+    }
     return recv_untagged({nullptr, static_cast<srx *>(f)->queue()}, m->msg_iov, m->iov_count,
                          m->addr, m->context, flags | FI_COMPLETION);
 }
@@ -777,6 +793,9 @@ static ssize_t srx_trecvv(fid_ep *f, const iovec *iov, void **, size_t count, fi
 static ssize_t srx_trecvmsg(fid_ep *f, const fi_msg_tagged *m, uint64_t flags)
 {
     PROV_CHECK_ARG(EP_DATA, m, "fi_trecvmsg: msg must not be NULL\n");
+    if (ssize_t error = check_flags("fi_trecvmsg", flags, trecv_flags)) {
+        return error;
+    }
     PROV_CHECK_ARG(EP_DATA, m, "fi_trecvmsg: msg must not be NULL\n");
     return recv_tagged({nullptr, static_cast<srx *>(f)->queue()}, m->msg_iov, m->iov_count, m->addr,
                        m->tag, m->ignore, m->context, flags | FI_COMPLETION);

@@ -343,8 +343,15 @@ UCS_ALWAYS_INLINE ssize_t send(fid_ep *f, unsigned options, const send_call &c)
     endpoint *ep = static_cast<endpoint *>(f);
     engine *e = ep->eng;
     ucs::opt_guard g(e->lock);
-    if (UCS_UNLIKELY(options & tx_group)) {
-        return send_to_group(ep, options, c);
+    if (UCS_UNLIKELY(options & (tx_group | tx_fence))) {
+        if (options & tx_group) {
+            return options & tx_fence ? -FI_EOPNOTSUPP : send_to_group(ep, options, c);
+        }
+        int unreachable;
+        conn *behind = ep->route(c.dest, &unreachable);
+        if (behind && held_by_fence(behind, options)) {
+            return -FI_EAGAIN;
+        }
     }
     int error;
     conn *to = ep->route(c.dest, &error);
@@ -375,6 +382,9 @@ ssize_t send_flags(fid_ep *f, unsigned options, const iovec *iov, size_t count, 
                    uint64_t flags)
 {
     endpoint *ep = static_cast<endpoint *>(f);
+    if (ssize_t error = check_flags("fi_sendmsg", flags, tx_call_flags | FI_SEND | FI_TAGGED)) {
+        return error;
+    }
     PROV_CHECK_ARG(EP_DATA, iov || !count, "fi_sendmsg: msg_iov must not be NULL\n");
     PROV_CHECK_ARG(EP_DATA, count <= limit::iov, "fi_sendmsg: iov_count %zu is over %zu\n", count,
                    limit::iov);

@@ -18,4 +18,10 @@ void tx_finish(tx_op *op);
 ssize_t tx_post(tx_op *op, unsigned am, size_t header_length, const void *buffer, size_t count,
                 bool is_iov, unsigned am_flags = 0);
 
+// A fenced operation waits until what was posted to this peer has completed: the caller progresses.
+inline bool held_by_fence(const conn *to, unsigned options)
+{
+    return UCS_UNLIKELY(options & tx_fence) && to->outstanding;
+}
+
 } // namespace ucxlike

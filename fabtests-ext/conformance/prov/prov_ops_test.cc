@@ -174,6 +174,173 @@ TEST(prov_ops_test, wrong_arguments_are_invalid)
     });
 }
 
+// One endpoint that can send to itself.
+struct alone {
+    alone()
+        : s([] {
+              options o;
+              o.caps |= FI_RMA | FI_ATOMIC | FI_MULTI_RECV;
+              return o;
+          }())
+    {
+        s.open_active(s.info);
+        char name[64];
+        size_t length = sizeof(name);
+        REQUIRE_EQ(fi_getname(&s.ep->fid, name, &length), 0);
+        REQUIRE_EQ(fi_av_insert(s.av, name, 1, &s.peer, 0, nullptr), 1);
+        at = s.expose(memory, sizeof(memory), FI_REMOTE_READ | FI_REMOTE_WRITE);
+        while (fi_inject(s.ep, memory, 8, s.peer) == -FI_EAGAIN) {
+            s.progress();
+        }
+    }
+    char memory[64] = {};
+    remote at = {};
+    fabric_side s;
+};
+
+TEST(prov_ops_test, a_count_without_its_array_is_invalid)
+{
+    in_a_process([](partner &) {
+        alone a;
+        fid_ep *ep = a.s.ep, *srx = nullptr;
+        REQUIRE_EQ(fi_srx_context(a.s.domain, nullptr, &srx, nullptr), 0);
+        fi_msg m = {};
+        m.iov_count = 1;
+        fi_msg_tagged t = {};
+        t.iov_count = 1;
+        for (fid_ep *f : {ep, srx}) {
+            REQUIRE_EQ(fi_recvmsg(f, &m, 0), -FI_EINVAL);
+            REQUIRE_EQ(fi_trecvmsg(f, &t, 0), -FI_EINVAL);
+            REQUIRE_EQ(fi_trecvmsg(f, nullptr, 0), -FI_EINVAL);
+            REQUIRE_EQ(fi_recvv(f, nullptr, nullptr, 1, 0, nullptr), -FI_EINVAL);
+            REQUIRE_EQ(fi_trecvv(f, nullptr, nullptr, 1, 0, 0, 0, nullptr), -FI_EINVAL);
+        }
+        fi_rma_iov to = {a.at.address, 8, a.at.key};
+        fi_msg_rma r = {};
+        r.iov_count = 1;
+        r.rma_iov = &to;
+        r.rma_iov_count = 1;
+        REQUIRE_EQ(fi_writemsg(ep, &r, FI_INJECT), -FI_EINVAL);
+        REQUIRE_EQ(fi_writemsg(ep, &r, 0), -FI_EINVAL);
+        REQUIRE_EQ(fi_readmsg(ep, &r, 0), -FI_EINVAL);
+        fi_rma_ioc cells = {a.at.address, 1, a.at.key};
+        fi_ioc one = {a.memory, 1};
+        fi_msg_atomic x = {};
+        x.iov_count = 1;
+        x.rma_iov = &cells;
+        x.rma_iov_count = 1;
+        x.datatype = FI_UINT64;
+        x.op = FI_SUM;
+        REQUIRE_EQ(fi_atomicmsg(ep, &x, 0), -FI_EINVAL);
+        x.msg_iov = &one;
+        REQUIRE_EQ(fi_fetch_atomicmsg(ep, &x, nullptr, nullptr, 1, 0), -FI_EINVAL);
+        x.op = FI_CSWAP;
+        REQUIRE_EQ(fi_compare_atomicmsg(ep, &x, nullptr, nullptr, 1, &one, nullptr, 1, 0),
+                   -FI_EINVAL);
+        REQUIRE_EQ(fi_atomicv(ep, nullptr, nullptr, 1, a.s.peer, a.at.address, a.at.key, FI_UINT64,
+                              FI_SUM, nullptr),
+                   -FI_EINVAL);
+        REQUIRE_EQ(fi_close(&srx->fid), 0);
+    });
+}
+
+TEST(prov_ops_test, unknown_flags_are_bad)
+{
+    in_a_process([](partner &) {
+        alone a;
+        fid_ep *ep = a.s.ep;
+        constexpr uint64_t unknown = 1ull << 55;
+        iovec iov = {a.memory, 8};
+        fi_msg m = {};
+        m.msg_iov = &iov;
+        m.iov_count = 1;
+        m.addr = a.s.peer;
+        REQUIRE_EQ(fi_sendmsg(ep, &m, unknown), -FI_EBADFLAGS);
+        REQUIRE_EQ(fi_recvmsg(ep, &m, unknown), -FI_EBADFLAGS);
+        REQUIRE_EQ(fi_recvmsg(ep, &m, FI_PEEK), -FI_EBADFLAGS);
+        fi_msg_tagged t = {};
+        t.msg_iov = &iov;
+        t.iov_count = 1;
+        t.addr = a.s.peer;
+        REQUIRE_EQ(fi_tsendmsg(ep, &t, unknown), -FI_EBADFLAGS);
+        REQUIRE_EQ(fi_trecvmsg(ep, &t, unknown), -FI_EBADFLAGS);
+        fi_rma_iov to = {a.at.address, 8, a.at.key};
+        fi_msg_rma r = {};
+        r.msg_iov = &iov;
+        r.iov_count = 1;
+        r.addr = a.s.peer;
+        r.rma_iov = &to;
+        r.rma_iov_count = 1;
+        REQUIRE_EQ(fi_writemsg(ep, &r, unknown), -FI_EBADFLAGS);
+        REQUIRE_EQ(fi_readmsg(ep, &r, unknown), -FI_EBADFLAGS);
+    });
+}
+
+TEST(prov_ops_test, a_fenced_operation_waits_for_those_before_it)
+{
+    in_a_process([](partner &) {
+        alone a;
+        fid_ep *ep = a.s.ep;
+        uint64_t in = 0, out = 7;
+        iovec iov = {&out, sizeof(out)};
+        fi_rma_iov to = {a.at.address, sizeof(out), a.at.key};
+        fi_msg_rma r = {};
+        r.msg_iov = &iov;
+        r.iov_count = 1;
+        r.addr = a.s.peer;
+        r.rma_iov = &to;
+        r.rma_iov_count = 1;
+        a.s.retry([&] {
+            return fi_read(ep, &in, sizeof(in), nullptr, a.s.peer, a.at.address, a.at.key, &in);
+        });
+        // The read waits for the target, whose progress is ours.
+        REQUIRE_EQ(fi_writemsg(ep, &r, FI_FENCE | FI_COMPLETION), -FI_EAGAIN);
+        fi_msg m = {};
+        m.msg_iov = &iov;
+        m.iov_count = 1;
+        m.addr = a.s.peer;
+        REQUIRE_EQ(fi_sendmsg(ep, &m, FI_FENCE | FI_COMPLETION), -FI_EAGAIN);
+        a.s.complete(a.s.txcq);
+        REQUIRE_EQ(in, 0);
+        a.s.retry([&] { return fi_writemsg(ep, &r, FI_FENCE | FI_COMPLETION); });
+        a.s.complete(a.s.txcq);
+        memcpy(&in, a.memory, sizeof(in));
+        REQUIRE_EQ(in, 7);
+    });
+}
+
+TEST(prov_ops_test, a_region_has_no_offset)
+{
+    in_a_process([](partner &) {
+        options o;
+        o.caps |= FI_RMA;
+        o.mr_mode = 0;
+        fabric_side s(o);
+        char memory[64];
+        fid_mr *mr = nullptr;
+        REQUIRE_EQ(fi_mr_reg(s.domain, memory, 64, FI_REMOTE_READ, 8, 1, 0, &mr, nullptr),
+                   -FI_EINVAL);
+    });
+}
+
+TEST(prov_ops_test, too_much_connection_data_is_refused)
+{
+    in_a_process([](partner &) {
+        options o;
+        o.type = FI_EP_MSG;
+        o.caps = FI_MSG;
+        fabric_side s(o);
+        s.open_active(s.info);
+        std::vector<char> data(1025);
+        sockaddr_in to = {};
+        to.sin_family = AF_INET;
+        to.sin_port = htons(1);
+        to.sin_addr.s_addr = 0x0100007f;
+        REQUIRE_EQ(fi_connect(s.ep, &to, data.data(), data.size()), -FI_EINVAL);
+        REQUIRE_EQ(fi_accept(s.ep, data.data(), data.size()), -FI_EINVAL);
+    });
+}
+
 fi_info *ask(const std::function<void(fi_info *)> &set, uint64_t flags = 0,
              const char *node = nullptr, const char *service = nullptr)
 {
