@@ -20,12 +20,12 @@ std::unique_ptr<shared_memory> make()
     return std::make_unique<shared_memory>(size, nullptr, false, true);
 }
 
-// How often memory of that serial is mapped in this process.
+// How often memory of that nonce is mapped in this process.
 unsigned mapped(const shared_memory_key &key)
 {
     char name[64];
-    snprintf(name, sizeof(name), "/memfd:ucxlike-%llx (deleted)",
-             static_cast<unsigned long long>(key.serial));
+    snprintf(name, sizeof(name), "/memfd:ucxlike-%016llx (deleted)",
+             static_cast<unsigned long long>(key.nonce));
     FILE *maps = fopen("/proc/self/maps", "re");
     unsigned count = 0;
     for (char line[512]; maps && fgets(line, sizeof(line), maps);) {
@@ -81,7 +81,7 @@ TEST(uct_mappings, no_memory_has_no_mapping)
     wrong.length *= 2; // more than there is
     EXPECT_EQ(nullptr, acquire_mapping(wrong, 0));
     wrong = memory->key();
-    ++wrong.serial;
+    ++wrong.nonce;
     EXPECT_EQ(nullptr, acquire_mapping(wrong, 0));
 }
 

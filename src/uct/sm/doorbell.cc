@@ -4,9 +4,9 @@
 
 #include "ucs/error.h"
 #include "ucs/sys.h"
+#include "uct/sm/foreign_fd.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <linux/membarrier.h>
@@ -26,25 +26,13 @@ bool barrier_registered()
     return done;
 }
 
-int open_through(const bell_address &address, uint32_t fd, int flags)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%u/fd/%u", address.pid, fd);
-    int opened = open(path, flags | O_CLOEXEC);
-    if (opened < 0) {
-        throw ucs::error(UCS_ERR_UNREACHABLE, "cannot open %s of a peer: %s", path,
-                         strerror(errno));
-    }
-    return opened;
-}
-
-std::atomic<uint32_t> *map_word(int fd, size_t size)
+bell_page *map_page(int fd, size_t size)
 {
     void *page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) {
         throw ucs::error(UCS_ERR_NO_MEMORY, "cannot map a doorbell: %s", strerror(errno));
     }
-    return static_cast<std::atomic<uint32_t> *>(page);
+    return static_cast<bell_page *>(page);
 }
 
 void write_byte(int fd)
@@ -57,7 +45,7 @@ void write_byte(int fd)
 
 } // namespace
 
-doorbell::doorbell(size_t room) : size_(ucs::page_size() + room)
+doorbell::doorbell(size_t room) : size_(ucs::page_size() + room), nonce_(ucs::random_u64())
 {
     static_assert(std::atomic<uint32_t>::is_always_lock_free);
     barrier_registered();
@@ -67,29 +55,35 @@ doorbell::doorbell(size_t room) : size_(ucs::page_size() + room)
     }
     read_fd_ = pipe_fds[0];
     write_fd_ = pipe_fds[1];
-    page_fd_ = memfd_create("ucxlike-doorbell", MFD_CLOEXEC);
-    if (page_fd_ < 0 || ftruncate(page_fd_, static_cast<off_t>(size_)) != 0) {
-        int error = errno;
-        close(read_fd_);
-        close(write_fd_);
-        close(page_fd_);
-        throw ucs::error(UCS_ERR_NO_MEMORY, "memfd: %s", strerror(error));
+    try {
+        page_fd_ = create_memory(nonce_, size_);
+        page_ = map_page(page_fd_, size_);
+    } catch (...) {
+        close_all();
+        throw;
     }
-    word_ = map_word(page_fd_, size_);
+    page_->pipe = inode_of(write_fd_);
 }
 
 doorbell::~doorbell()
 {
-    munmap(word_, size_);
-    close(page_fd_);
-    close(read_fd_);
-    close(write_fd_);
+    munmap(page_, size_);
+    close_all();
+}
+
+void doorbell::close_all()
+{
+    for (int fd : {page_fd_, read_fd_, write_fd_}) {
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
 }
 
 bell_address doorbell::address() const
 {
     return {static_cast<uint32_t>(getpid()), static_cast<uint32_t>(page_fd_),
-            static_cast<uint32_t>(write_fd_), barrier_registered() ? 0u : 1u};
+            static_cast<uint32_t>(write_fd_), barrier_registered() ? 0u : 1u, nonce_};
 }
 
 void doorbell::arm()
@@ -97,7 +91,7 @@ void doorbell::arm()
     char bytes[64];
     while (read(read_fd_, bytes, sizeof(bytes)) == sizeof(bytes)) {
     }
-    word_->store(1, std::memory_order_relaxed);
+    page_->word.store(1, std::memory_order_relaxed);
     if (!barrier_registered() ||
         syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0) {
         std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -106,7 +100,7 @@ void doorbell::arm()
 
 void doorbell::disarm()
 {
-    word_->store(0, std::memory_order_relaxed);
+    page_->word.store(0, std::memory_order_relaxed);
 }
 
 void doorbell::ring_self()
@@ -116,12 +110,12 @@ void doorbell::ring_self()
 
 void *doorbell::room() const
 {
-    return reinterpret_cast<char *>(word_) + ucs::page_size();
+    return reinterpret_cast<char *>(page_) + ucs::page_size();
 }
 
-int open_room(const bell_address &address)
+int open_room(const bell_address &address, size_t room)
 {
-    return open_through(address, address.page_fd, O_RDWR);
+    return open_memory({address.pid, address.page_fd}, address.nonce, ucs::page_size() + room);
 }
 
 off_t room_offset()
@@ -131,25 +125,26 @@ off_t room_offset()
 
 remote_bell::remote_bell(const bell_address &address)
 {
-    int page_fd = open_through(address, address.page_fd, O_RDWR);
+    int page_fd = open_room(address, 0);
     try {
-        word = map_word(page_fd, ucs::page_size());
-        pipe_fd_ = open_through(address, address.pipe_fd, O_RDWR | O_NONBLOCK);
+        page_ = map_page(page_fd, ucs::page_size());
+        pipe_fd_ = open_pipe({address.pid, address.pipe_fd}, page_->pipe);
     } catch (...) {
         close(page_fd);
-        if (word) {
-            munmap(word, ucs::page_size());
+        if (page_) {
+            munmap(page_, ucs::page_size());
         }
         throw;
     }
     close(page_fd);
+    word = &page_->word;
     fence = address.fence != 0 || !barrier_registered();
 }
 
 remote_bell::~remote_bell()
 {
-    if (word) {
-        munmap(word, ucs::page_size());
+    if (page_) {
+        munmap(page_, ucs::page_size());
         close(pipe_fd_);
     }
 }

@@ -12,7 +12,7 @@
 // kernel has no such call, on either side, the sender executes a fence itself.
 //
 // Page and pipe have no names: peers open them through /proc/<pid>/fd, and they go with the
-// process.
+// process. The page is known by its nonce, and tells which pipe belongs to it.
 #pragma once
 
 #include <atomic>
@@ -28,6 +28,14 @@ struct bell_address {
     uint32_t page_fd;
     uint32_t pipe_fd;
     uint32_t fence; // 1: the sleeper cannot fence for the sender
+    uint64_t nonce; // of the page
+};
+
+// What stands at the head of the page.
+struct bell_page {
+    std::atomic<uint32_t> word; // not 0: the owner sleeps
+    uint32_t reserved;
+    uint64_t pipe; // its inode
 };
 
 class doorbell {
@@ -48,15 +56,18 @@ class doorbell {
     void *room() const;
 
   private:
+    void close_all();
+
     size_t size_;
+    uint64_t nonce_;
     int page_fd_ = -1;
     int read_fd_ = -1;
     int write_fd_ = -1;
-    std::atomic<uint32_t> *word_ = nullptr;
+    bell_page *page_ = nullptr;
 };
 
-// A peer's room. The caller closes the descriptor. Throws ucs::error.
-int open_room(const bell_address &address);
+// A peer's room, which has that many bytes. The caller closes the descriptor. Throws ucs::error.
+int open_room(const bell_address &address, size_t room);
 off_t room_offset();
 
 class remote_bell {
@@ -67,12 +78,13 @@ class remote_bell {
     remote_bell &operator=(const remote_bell &) = delete;
     ~remote_bell();
 
-    std::atomic<uint32_t> *word = nullptr; // not 0: the peer sleeps
+    std::atomic<uint32_t> *word = nullptr; // in page_
     bool fence = true;                     // whether a sender executes one before it looks
 
     void ring();
 
   private:
+    bell_page *page_ = nullptr;
     int pipe_fd_ = -1;
 };
 

@@ -13,7 +13,7 @@ namespace uct::ofi {
 
 send_fifo::send_fifo(const bell_address &receiver, uint64_t own_id) : own_id_(own_id)
 {
-    int fd = open_room(receiver);
+    int fd = open_room(receiver, sizeof(fifo_pages));
     void *pages =
         mmap(nullptr, sizeof(fifo_pages), PROT_READ | PROT_WRITE, MAP_SHARED, fd, room_offset());
     int error = errno;

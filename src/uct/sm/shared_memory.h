@@ -13,7 +13,7 @@ struct shared_memory_key {
     uint64_t host;  // shared_memory_identity() of the owner
     uint64_t birth; // of the owner's process
     uint64_t length;
-    uint64_t serial; // of the memory, in its process
+    uint64_t nonce; // of the memory (foreign_fd.h)
     uint32_t pid;
     uint32_t fd;
 

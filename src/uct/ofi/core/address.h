@@ -21,7 +21,7 @@
 
 namespace uct::ofi {
 
-constexpr uint8_t address_version = 5;
+constexpr uint8_t address_version = 6;
 
 enum class address_kind : uint8_t { device = 1, rdm = 2, msg = 3 };
 
@@ -54,7 +54,7 @@ struct rdm_address {
     uint32_t name_length;
     uint32_t reserved;
 };
-static_assert(sizeof(rdm_address) == 48);
+static_assert(sizeof(rdm_address) == 56);
 
 // Of an interface over connected endpoints: where it listens on its device.
 struct msg_address {

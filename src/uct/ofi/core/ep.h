@@ -107,8 +107,6 @@ class ep final : public uct::ep {
     void set_batch_room(size_t most);
     // Which of the interface's endpoints it is.
     void set_number(uint32_t number) { number_ = number; }
-    // The peer is an interface of this process, over shared memory.
-    void set_in_process() { in_process_ = true; }
 
     connection *conn = nullptr; // over connected endpoints
     peer *remote = nullptr;     // over connectionless ones
@@ -149,12 +147,13 @@ class ep final : public uct::ep {
                         uct_rkey_t key, uct_completion_t *completion);
     ssize_t send_atomic(buffer_op *b, bool fetches, unsigned op, fi_datatype type, uint64_t remote,
                         uint64_t key);
-    // Where remote memory is here: in a mapping of it or, in one process, at its own address.
+    // Where remote memory is here: in a mapping of it or, if it is of this process, at its address.
     // shm 2.x completes writes to its own process early and reads only when the target progresses.
     char *here(uct_rkey_t key, uint64_t remote, size_t length) const
     {
-        char *at = rkey::of(key)->mapped(remote, length);
-        return UCS_LIKELY(at || !in_process_) ? at : reinterpret_cast<char *>(remote);
+        const rkey *k = rkey::of(key);
+        char *at = k->mapped(remote, length);
+        return UCS_LIKELY(at || k->own.empty()) ? at : k->owned(remote, length);
     }
     ucs_status_t write_buffer(buffer_op *b, size_t length, uint64_t remote, uct_rkey_t key);
     // Before each small message: shm will write its lock and the head of its queue. The peer had
@@ -213,7 +212,6 @@ class ep final : public uct::ep {
     uint64_t batch_begun_ = 0;          // when batch_ was
     bool reached_ = false;              // a post succeeded; off-node
     uint32_t number_ = 0;
-    bool in_process_ = false;
     uint8_t fenced_ = 0; // kinds of fences that are closed
 };
 

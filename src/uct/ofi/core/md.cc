@@ -203,7 +203,7 @@ void md::dereg(uct_mem_h memh)
 
 void md::pack_mkey(uct_mem_h memh, void *buffer)
 {
-    auto *m = static_cast<const memory *>(memh);
+    auto *m = static_cast<memory *>(memh);
     exposed.store(true, std::memory_order_relaxed);
     packed_rkey packed{};
     packed.version = rkey_version;
@@ -216,6 +216,8 @@ void md::pack_mkey(uct_mem_h memh, void *buffer)
         shared_memory_key mapping{};
         if (m->shared) {
             mapping = m->shared->key();
+        } else if (m->length > 0) {
+            mapping.nonce = m->exposed.expose(reinterpret_cast<char *>(m->base), m->length);
         }
         memcpy(static_cast<char *>(buffer) + sizeof(packed), &mapping, sizeof(mapping));
     }
@@ -251,6 +253,10 @@ ucs_status_t component::rkey_unpack(const void *buffer, uct_rkey_bundle_t *bundl
         memcpy(&unpacked->mapping, static_cast<const char *>(buffer) + sizeof(packed),
                sizeof(unpacked->mapping));
         unpacked->local = static_cast<char *>(acquire_mapping(unpacked->mapping, packed.base));
+        std::span<char> own = find_own_region(unpacked->mapping.nonce);
+        if (reinterpret_cast<uint64_t>(own.data()) == packed.base) {
+            unpacked->own = own;
+        }
     }
     bundle->rkey = reinterpret_cast<uct_rkey_t>(unpacked.release());
     bundle->handle = nullptr;

@@ -6,6 +6,7 @@
 #include "uct/base/locked_pages.h"
 #include "uct/base/md.h"
 #include "uct/ofi/core/info.h"
+#include "uct/ofi/core/own_regions.h"
 #include "uct/sm/shared_memory.h"
 
 #include <atomic>
@@ -24,6 +25,7 @@ struct memory {
     uint64_t base = 0; // address of the first byte
     size_t length = 0;
     std::unique_ptr<shared_memory> shared; // allocated by the domain; goes after mr
+    own_region exposed;                    // on-node, when it is not shared
     locked_pages locked;                   // UCT_MD_MEM_FLAG_LOCK
 };
 
@@ -31,7 +33,8 @@ struct memory {
 //   0       1       2         4          8          16         24
 //   version flags   transport reserved   key        base
 // flags bit 0: the provider addresses by virtual address, not by offset. transport: hash of the
-// component's name, so that a foreign key is refused. A key of shm goes on with shared_memory_key.
+// component's name, so that a foreign key is refused. A key of shm goes on with shared_memory_key,
+// whose nonce is the name of an own_region where there is no shared memory.
 struct packed_rkey {
     uint8_t version;
     uint8_t flags;
@@ -49,6 +52,7 @@ struct rkey {
     uint64_t base;   // the memory's first address at its owner
     char *local;     // where it is mapped here, or nullptr
     shared_memory_key mapping;
+    std::span<char> own; // memory of this process; empty: it is not
 
     // Where a remote address is here; only with local.
     char *at(uint64_t remote) const { return local + (remote - base); }
@@ -58,6 +62,13 @@ struct rkey {
         uint64_t from = remote - base;
         return local && from <= mapping.length && length <= mapping.length - from ? local + from
                                                                                   : nullptr;
+    }
+
+    // The same of memory of this process.
+    char *owned(uint64_t remote, size_t length) const
+    {
+        uint64_t from = remote - base;
+        return from <= own.size() && length <= own.size() - from ? own.data() + from : nullptr;
     }
 
     static const rkey *of(uct_rkey_t handle) { return reinterpret_cast<const rkey *>(handle); }

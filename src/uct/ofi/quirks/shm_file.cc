@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <memory>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace uct::ofi::shm_file {
@@ -26,6 +27,30 @@ std::string owner_prefix()
     snprintf(text, sizeof(text), "ucxlike-%" PRIx64 "-%u-", ucs::this_host().pid_ns,
              ucs::this_host().uid);
     return text;
+}
+
+struct parts {
+    pid_t pid;
+    uint64_t birth;
+    unsigned count;
+};
+
+// Of one width: addresses of one transport have one length.
+std::string name_of(const parts &p)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "%07d-%012" PRIu64 "-%06x", p.pid, p.birth, p.count);
+    return owner_prefix() + text;
+}
+
+// False unless name_of() would give the same.
+bool parse(const std::string &name, parts *p)
+{
+    std::string prefix = owner_prefix();
+    return name.starts_with(prefix) &&
+           sscanf(name.c_str() + prefix.size(), "%d-%" SCNu64 "-%x", &p->pid, &p->birth,
+                  &p->count) == 3 &&
+           name == name_of(*p);
 }
 
 } // namespace
@@ -59,21 +84,27 @@ uint64_t process_birth(pid_t pid)
 std::string make_name()
 {
     static std::atomic<unsigned> count = 0;
-    char text[64];
-    // Of one width: addresses of one transport have one length.
-    snprintf(text, sizeof(text), "%07d-%012" PRIu64 "-%06x", getpid(), process_birth(getpid()),
-             count++);
-    return owner_prefix() + text;
+    return name_of({getpid(), process_birth(getpid()), count++});
+}
+
+bool is_of(const std::string &name, pid_t pid, uint64_t birth)
+{
+    parts p;
+    return parse(name, &p) && p.pid == pid && p.birth == birth;
 }
 
 bool present(const std::string &name)
 {
-    return access((std::string(directory) + "/" + name).c_str(), R_OK | W_OK) == 0;
+    struct stat about;
+    return lstat((std::string(directory) + "/" + name).c_str(), &about) == 0 &&
+           S_ISREG(about.st_mode) && about.st_uid == geteuid();
 }
 
-void remove(const std::string &name)
+void remove_of_dead(const std::string &name)
 {
-    if (name.starts_with(owner_prefix())) {
+    parts p;
+    if (parse(name, &p) && process_birth(p.pid) != p.birth) {
+        ucs_debug("removing %s/%s of a process that is gone", directory, name.c_str());
         shm_unlink(name.c_str());
     }
 }
@@ -84,17 +115,8 @@ void reap_stale()
     if (!dir) {
         return;
     }
-    std::string prefix = owner_prefix();
     while (const dirent *entry = readdir(dir.get())) {
-        std::string name = entry->d_name;
-        int pid = 0;
-        uint64_t birth = 0;
-        if (name.starts_with(prefix) &&
-            sscanf(name.c_str() + prefix.size(), "%d-%" SCNu64, &pid, &birth) == 2 &&
-            process_birth(pid) != birth) {
-            ucs_debug("removing %s/%s of a process that is gone", directory, name.c_str());
-            shm_unlink(name.c_str());
-        }
+        remove_of_dead(entry->d_name);
     }
 }
 

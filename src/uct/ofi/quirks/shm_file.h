@@ -12,8 +12,11 @@
 namespace uct::ofi::shm_file {
 
 std::string make_name(); // a new one for this process
-bool present(const std::string &name);
-void remove(const std::string &name); // only if it is one of ours
+// Whether the name is a whole one of ours, of that process. Others may lead anywhere.
+bool is_of(const std::string &name, pid_t pid, uint64_t birth);
+bool present(const std::string &name); // as a file of our user
+// Removes the file of a process that is gone, as the name of ours and the kernel tell.
+void remove_of_dead(const std::string &name);
 
 // Removes files of our user and namespace whose process is gone.
 void reap_stale();

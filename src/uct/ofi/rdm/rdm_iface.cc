@@ -34,15 +34,38 @@ const uct_iface_ops_t &table()
     return ops;
 }
 
-} // namespace
+// The file that the address names has the form of ours, is of the process that the address tells,
+// and of our user. A name of the core has its final zero with it.
+bool file_is_there(const rdm_address &about, const std::string &name)
+{
+    return name.find('\0') == name.size() - 1 &&
+           shm_file::is_of(name.c_str(), static_cast<pid_t>(about.bell.pid), about.birth) &&
+           shm_file::present(name.c_str());
+}
 
-namespace {
+// Off-node a number alone says nothing: other hosts have it, too.
+bool claims_this_process(const rdm_address &about, bool on_node)
+{
+    return static_cast<pid_t>(about.bell.pid) == getpid() &&
+           (on_node || about.birth == shm_file::process_birth(getpid()));
+}
 
 // The open interfaces of this process, with the peers that stand for them on others of its
 // interfaces, possibly of other threads.
 struct local_interfaces {
     std::mutex mutex;
-    std::map<uint64_t, std::vector<peer *>> watchers; // by the id of the interface
+    struct entry {
+        pid_t process; // a forked one has the table, and not the interfaces
+        std::vector<peer *> watchers;
+    };
+    std::map<uint64_t, entry> by_id; // of the interface
+
+    // With the mutex held; nullptr: it is not of this process.
+    entry *find(uint64_t id)
+    {
+        auto found = by_id.find(id);
+        return found != by_id.end() && found->second.process == getpid() ? &found->second : nullptr;
+    }
 
     static local_interfaces &get()
     {
@@ -58,9 +81,8 @@ peer::~peer()
     {
         local_interfaces &all = local_interfaces::get();
         std::lock_guard guard(all.mutex);
-        auto found = all.watchers.find(id);
-        if (found != all.watchers.end()) {
-            std::erase(found->second, this);
+        if (auto *local = all.find(id)) {
+            std::erase(local->watchers, this);
         }
     }
     rest();
@@ -100,7 +122,7 @@ rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
     }
     local_interfaces &all = local_interfaces::get();
     std::lock_guard guard(all.mutex);
-    all.watchers[id_];
+    all.by_id[id_] = {getpid(), {}};
 }
 
 void rdm_iface::open_endpoint(unsigned rx_queue_len)
@@ -178,7 +200,7 @@ void rdm_iface::tell_local_peers()
     core->ep = std::move(ep_);
     local_interfaces &all = local_interfaces::get();
     std::lock_guard guard(all.mutex);
-    for (peer *p : all.watchers[id_]) {
+    for (peer *p : all.by_id[id_].watchers) {
         if (on_node_) {
             p->kept = core;
         }
@@ -188,7 +210,7 @@ void rdm_iface::tell_local_peers()
             p->home->bell_->ring_self();
         }
     }
-    all.watchers.erase(id_);
+    all.by_id.erase(id_);
 }
 
 void rdm_iface::close()
@@ -272,20 +294,28 @@ int rdm_iface::is_reachable(const uct_device_addr_t *device, const uct_iface_add
     if (!address) {
         return 1;
     }
-    if (!read_address(address, SIZE_MAX, address_kind::rdm, transport, &a)) {
+    if (!read_peer(address, SIZE_MAX, &a)) {
         return 0;
     }
     // Namespaces can differ where the identity does not show it: try.
     const char *name = reinterpret_cast<const char *>(address) + sizeof(a);
-    return !on_node_ || shm_file::present(std::string(name, strnlen(name, a.name_length)));
+    return !on_node_ || file_is_there(a, std::string(name, a.name_length));
+}
+
+// Addresses of one transport have one length: what a caller who knows no length gave is as long as
+// ours.
+bool rdm_iface::read_peer(const uct_iface_addr_t *from, size_t available, rdm_address *about) const
+{
+    return read_address(from, available, address_kind::rdm,
+                        transport_hash(domain.provider.transport), about) &&
+           about->name_length == about->header.length - sizeof(*about) &&
+           about->name_length == name_.size();
 }
 
 void rdm_iface::connect(ep &from, const peer_address &to)
 {
     rdm_address about;
-    if (!read_address(to.iface, to.iface_length, address_kind::rdm,
-                      transport_hash(domain.provider.transport), &about) ||
-        about.name_length != about.header.length - sizeof(about)) {
+    if (!read_peer(to.iface, to.iface_length, &about)) {
         throw ucs::error(UCS_ERR_INVALID_ADDR,
                          "uct_ep_create: params->iface_addr is not an address of %s",
                          domain.provider.transport.c_str());
@@ -301,9 +331,6 @@ void rdm_iface::connect(ep &from, const peer_address &to)
     from.set_bell(remote.bell.get());
     from.set_fifo(remote.fifo.get());
     from.set_region(remote.lock ? remote.lock->head() : nullptr);
-    if (on_node_ && static_cast<pid_t>(about.bell.pid) == getpid()) {
-        from.set_in_process();
-    }
     remote.eps.push_back(&from);
     ++remote.refs;
     from.set_connected();
@@ -349,8 +376,9 @@ peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
     p->id = about.id;
     p->about = about;
     p->name.assign(name, about.name_length);
-    if (on_node_ && (p->name.empty() || p->name.back() != '\0')) {
-        throw ucs::error(UCS_ERR_INVALID_ADDR, "uct_ep_create: the peer's name has no end");
+    if (on_node_ && !file_is_there(about, p->name)) {
+        throw ucs::error(UCS_ERR_UNREACHABLE,
+                         "uct_ep_create: the peer's process has no such file in /dev/shm");
     }
     int inserted = fi_av_insert(av_.get(), p->name.data(), 1, &p->address, 0, nullptr);
     if (inserted != 1) {
@@ -381,31 +409,38 @@ peer &rdm_iface::wake(peer &p)
 
 void rdm_iface::look_after(peer &p)
 {
-    if (on_node_) {
-        p.lock = std::make_unique<shm_lock>(p.name);
-        watch(p);
-        p.bell = std::make_unique<remote_bell>(p.about.bell);
-        if (fifo_wanted_) {
-            p.fifo = std::make_unique<send_fifo>(p.about.bell, id_);
-        }
+    bool local = watch_local(p);
+    if (!local && claims_this_process(p.about, on_node_)) {
+        throw ucs::error(UCS_ERR_UNREACHABLE, "uct_ep_create: this process has no such interface");
     }
+    if (!on_node_) {
+        return;
+    }
+    p.lock = std::make_unique<shm_lock>(p.name);
+    if (!local) {
+        watch(p);
+    }
+    p.bell = std::make_unique<remote_bell>(p.about.bell);
+    if (fifo_wanted_) {
+        p.fifo = std::make_unique<send_fifo>(p.about.bell, id_);
+    }
+}
+
+// False: the interface is not of this process. Its own table tells, not the address.
+bool rdm_iface::watch_local(peer &p)
+{
     local_interfaces &all = local_interfaces::get();
     std::lock_guard guard(all.mutex);
-    auto local = all.watchers.find(p.id);
-    if (local != all.watchers.end()) {
-        local->second.push_back(&p);
-    } else if (static_cast<pid_t>(p.about.bell.pid) == getpid()) {
-        throw ucs::error(UCS_ERR_UNREACHABLE,
-                         "uct_ep_create: the interface of this process is closed");
+    auto *local = all.find(p.id);
+    if (local) {
+        local->watchers.push_back(&p);
     }
+    return local != nullptr;
 }
 
 void rdm_iface::watch(peer &p)
 {
     auto pid = static_cast<pid_t>(p.about.bell.pid);
-    if (pid == getpid()) {
-        return;
-    }
     p.pid_fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
     if (p.pid_fd < 0 || shm_file::process_birth(pid) != p.about.birth) {
         throw ucs::error(UCS_ERR_UNREACHABLE, "process %d, to which an endpoint was asked, is gone",
@@ -456,7 +491,7 @@ void rdm_iface::clear_away(peer &p)
 {
     p.failed = true;
     if (on_node_) {
-        shm_file::remove(p.name.c_str());
+        shm_file::remove_of_dead(p.name.c_str());
         fifos_->owner_died(p.id);
         parts_->sender_died(p.id);
     }

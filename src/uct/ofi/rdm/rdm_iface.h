@@ -93,6 +93,7 @@ class rdm_iface final : public iface {
     void for_each_ep(const std::function<void(ep &)> &call) override;
     ucs_status_t write_address(uct_iface_addr_t *address) override;
     void open_endpoint(unsigned rx_queue_len);
+    bool read_peer(const uct_iface_addr_t *from, size_t available, rdm_address *about) const;
     peer &find_peer(const rdm_address &about, const char *name);
     peer &wake(peer &p);
     void look_after(peer &p);
@@ -103,6 +104,7 @@ class rdm_iface final : public iface {
     void bury_closed();
     void remove_dead();
     void watch(peer &p);
+    static bool watch_local(peer &p);
     void tell_local_peers();
     unsigned bury_dead();
     unsigned poll_on_node();
