@@ -284,4 +284,89 @@ TEST_F(ucp_edges, lengths_inside_a_rendezvous_and_its_answers)
     }
 }
 
+// ---- keys whose fields do not fit together
+
+struct key_header { // see rkey.cc
+    uint16_t magic, length;
+    uint32_t check, list_check, reserved;
+    uint64_t memh_id, base, size;
+};
+
+uint32_t fnv(const void *data, size_t length, uint32_t h = 2166136261u)
+{
+    for (size_t i = 0; i < length; ++i) {
+        h = (h ^ static_cast<const uint8_t *>(data)[i]) * 16777619u;
+    }
+    return h;
+}
+
+class ucp_edges_key : public ucp_edges {
+  protected:
+    void SetUp() override
+    {
+        ucp_edges::SetUp();
+        ucp_mem_map_params_t map = {};
+        map.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
+        map.length = 65536;
+        map.flags = UCP_MEM_MAP_ALLOCATE;
+        ASSERT_EQ(UCS_OK, ucp_mem_map(b->context, &map, &memh));
+        void *packed = nullptr;
+        size_t size = 0;
+        ASSERT_EQ(UCS_OK, ucp_rkey_pack(b->context, memh, &packed, &size));
+        key.assign(static_cast<char *>(packed), static_cast<char *>(packed) + size);
+        ucp_rkey_buffer_release(packed);
+        memcpy(&header, key.data(), sizeof(header));
+    }
+
+    void TearDown() override
+    {
+        EXPECT_EQ(UCS_OK, ucp_mem_unmap(b->context, memh));
+        ucp_edges::TearDown();
+    }
+
+    // The key as `header` has it now.
+    ucp_rkey_h unpack()
+    {
+        header.list_check = fnv(key.data() + sizeof(header), header.length - sizeof(header));
+        header.check = fnv(&header.list_check, sizeof(header) - offsetof(key_header, list_check),
+                           fnv(&header.magic, offsetof(key_header, check)));
+        memcpy(key.data(), &header, sizeof(header));
+        ucp_rkey_h rkey = nullptr;
+        EXPECT_EQ(UCS_OK, ucp_ep_rkey_unpack(ab, key.data(), &rkey));
+        return rkey;
+    }
+
+    ucp_mem_h memh = nullptr;
+    std::vector<char> key;
+    key_header header = {};
+};
+
+TEST_F(ucp_edges_key, a_part_shorter_than_what_is_read_of_it_is_none)
+{
+    ucp_rkey_h whole = unpack();
+    ASSERT_NE(nullptr, whole->direct);
+    ucp_rkey_destroy(whole);
+    char &part_length = key[sizeof(header) + 2];
+    const int length = static_cast<unsigned char>(part_length);
+    ASSERT_EQ(header.length, sizeof(header) + 3 + static_cast<size_t>(length)) << "of one md";
+    for (int n : {0, 1, length - 1}) {
+        header.length = static_cast<uint16_t>(sizeof(header) + 3 + static_cast<size_t>(n));
+        part_length = static_cast<char>(n);
+        ucp_rkey_h rkey = unpack();
+        EXPECT_EQ(nullptr, rkey->direct) << n;
+        EXPECT_EQ(ucp::NO_LANE, rkey->first.lane) << n;
+        ucp_rkey_destroy(rkey);
+    }
+}
+
+TEST_F(ucp_edges_key, memory_is_mapped_no_further_than_it_goes)
+{
+    for (uint64_t size : edges(header.size)) {
+        header.size = size;
+        ucp_rkey_h rkey = unpack();
+        EXPECT_EQ(size <= 65536, rkey->direct != nullptr) << size;
+        ucp_rkey_destroy(rkey);
+    }
+}
+
 } // namespace

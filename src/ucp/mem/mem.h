@@ -40,6 +40,8 @@ namespace ucp {
 
 constexpr uint8_t NO_LANE = 0xff;
 
+struct lane; // ep.h
+
 // A lane that can put and get, with the key for it.
 struct rkey_rail {
     uint8_t lane;
@@ -89,8 +91,8 @@ constexpr size_t RTS_RKEY_MAX = 256;
 size_t pack_rkeys(ucp_context *context, uint16_t map, const uct_mem_h *by_md, void *dest,
                   size_t room) noexcept;
 
-// The md's part of such a list, or nullptr.
-const void *rkey_part(const void *packed, size_t length, uint8_t md_index) noexcept;
+// The part of such a list that a lane of `ep` reads, or nullptr.
+const void *rkey_part(const ucp_ep *ep, const lane &l, const void *packed, size_t length) noexcept;
 
 // Maps what a peer on this node exported into mem (address, length, import_*). INVALID_PARAM: not
 // an export, or damaged; UNREACHABLE: of another host, or its owner has gone.

@@ -58,9 +58,9 @@ bool header_good(const packed_hdr &hdr, uint16_t magic) noexcept
            hdr.length <= RKEY_MAX && header_sum(hdr) == hdr.check;
 }
 
-// The part of one md in an md list { map 2, { length 1, key } ... }; nullptr: not there, or the
-// list is damaged.
-const void *md_part(const void *list, size_t length, unsigned md) noexcept
+// The part of one md in an md list { map 2, { length 1, key } ... }, for `reader`, an md of ours;
+// nullptr: not there, shorter than what the reader unpacks, or the list is damaged.
+const void *md_part(const void *list, size_t length, unsigned md, const ucp::md &reader) noexcept
 {
     auto *p = static_cast<const uint8_t *>(list);
     if (length < sizeof(uint16_t)) {
@@ -80,7 +80,7 @@ const void *md_part(const void *list, size_t length, unsigned md) noexcept
             return nullptr;
         }
         if (i == md) {
-            return p + at + 1;
+            return p[at] >= reader.attr.rkey_packed_size ? p + at + 1 : nullptr;
         }
         at += 1 + p[at];
     }
@@ -122,9 +122,9 @@ size_t pack_rkeys(ucp_context *context, uint16_t map, const uct_mem_h *by_md, vo
     return packed != 0 ? at : 0;
 }
 
-const void *rkey_part(const void *packed, size_t length, uint8_t md_index) noexcept
+const void *rkey_part(const ucp_ep *ep, const lane &l, const void *packed, size_t length) noexcept
 {
-    return md_part(packed, length, md_index);
+    return md_part(packed, length, l.dst_md_index, ep->worker->context->mds[l.md_index]);
 }
 
 uint8_t rkey_lane(const ucp_ep *ep, const void *packed, size_t length, uint64_t flags,
@@ -135,7 +135,7 @@ uint8_t rkey_lane(const ucp_ep *ep, const void *packed, size_t length, uint64_t 
         if (!l.ep || !l.attr || (l.attr->cap.flags & flags) != flags) {
             continue;
         }
-        if (const void *part = md_part(packed, length, l.dst_md_index)) {
+        if (const void *part = rkey_part(ep, l, packed, length)) {
             *key = part;
             return i;
         }
@@ -144,6 +144,17 @@ uint8_t rkey_lane(const ucp_ep *ep, const void *packed, size_t length, uint64_t 
 }
 
 namespace {
+
+// Where [base, base + size) is mapped here: all of it, whatever size the key's header says.
+bool mapped_range(uct_component_h cmpt, uct_rkey_bundle_t *bundle, uint64_t base, uint64_t size,
+                  void **local_p) noexcept
+{
+    void *last;
+    return uct_rkey_ptr(cmpt, bundle, base, local_p) == UCS_OK &&
+           (size == 0 || (size - 1 <= UINT64_MAX - base &&
+                          uct_rkey_ptr(cmpt, bundle, base + (size - 1), &last) == UCS_OK &&
+                          last == static_cast<char *>(*local_p) + (size - 1)));
+}
 
 // Memory of a peer on this node that the md can map.
 bool map_direct(ucp_rkey *rkey, const lane &l, const void *part) noexcept
@@ -157,7 +168,7 @@ bool map_direct(ucp_rkey *rkey, const lane &l, const void *part) noexcept
         return false;
     }
     void *local;
-    if (uct_rkey_ptr(m.cmpt, &bundle, rkey->base, &local) != UCS_OK) {
+    if (!mapped_range(m.cmpt, &bundle, rkey->base, rkey->length, &local)) {
         uct_rkey_release(m.cmpt, &bundle);
         return false;
     }
@@ -186,7 +197,7 @@ void open_more(ucp_rkey *rkey) noexcept
     rkey->more = new (std::nothrow) rkey_rail[MAX_RAILS - 1];
     for (unsigned i = 1; rkey->more && i < ep->rma_rail_count; ++i) {
         const lane &l = ep->lanes[ep->rails[i]];
-        const void *part = md_part(rkey->list, rkey->list_length, l.dst_md_index);
+        const void *part = rkey_part(ep, l, rkey->list, rkey->list_length);
         if (part && (l.attr->cap.flags & PUT_AND_GET) == PUT_AND_GET &&
             open_rail(ep, ep->rails[i], part, &rkey->more[rkey->more_count])) {
             ++rkey->more_count;
@@ -206,7 +217,7 @@ void rkey_resolve(ucp_rkey *rkey) noexcept
     const void *part;
     for (uint8_t i = 0; i < ep->lane_count && !rkey->direct; ++i) {
         const lane &l = ep->lanes[i];
-        if (l.ep && (part = md_part(rkey->list, rkey->list_length, l.dst_md_index))) {
+        if (l.ep && (part = rkey_part(ep, l, rkey->list, rkey->list_length))) {
             map_direct(rkey, l, part);
         }
     }
@@ -258,13 +269,13 @@ ucs_status_t pack_export(ucp_mem *memh, void **buffer_p, size_t *size_p) noexcep
 }
 
 // The md indices in the list are the owner's: every md of ours that maps is asked.
-bool map_part(ucp_mem *mem, const md &m, const void *part, uint64_t base) noexcept
+bool map_part(ucp_mem *mem, const md &m, const void *part, uint64_t base, uint64_t size) noexcept
 {
     if (!(m.cmpt_attr.flags & UCT_COMPONENT_FLAG_RKEY_PTR) ||
         uct_rkey_unpack(m.cmpt, part, &mem->import_bundle) != UCS_OK) {
         return false;
     }
-    if (uct_rkey_ptr(m.cmpt, &mem->import_bundle, base, &mem->address) != UCS_OK) {
+    if (!mapped_range(m.cmpt, &mem->import_bundle, base, size, &mem->address)) {
         uct_rkey_release(m.cmpt, &mem->import_bundle);
         return false;
     }
@@ -283,9 +294,9 @@ ucs_status_t import_memory(ucp_mem *mem, const void *exported) noexcept
         return UCS_ERR_INVALID_PARAM;
     }
     for (unsigned i = 0; i < MAX_MDS; ++i) {
-        const void *part = md_part(list, hdr.length - sizeof(hdr), i);
         for (const md &m : mem->context->mds) {
-            if (part && map_part(mem, m, part, hdr.base)) {
+            const void *part = md_part(list, hdr.length - sizeof(hdr), i, m);
+            if (part && map_part(mem, m, part, hdr.base, hdr.size)) {
                 mem->length = hdr.size;
                 return UCS_OK;
             }

@@ -280,7 +280,7 @@ ucs_status_t component::rkey_ptr(const uct_rkey_bundle_t *bundle, uint64_t remot
     if (!unpacked->local) {
         return UCS_ERR_UNREACHABLE; // not logged: callers ask to find out
     }
-    if (remote < unpacked->base || remote - unpacked->base > unpacked->mapping.length) {
+    if (remote < unpacked->base || remote - unpacked->base >= unpacked->mapping.length) {
         return UCS_ERR_INVALID_ADDR;
     }
     *address_p = unpacked->at(remote);
