@@ -284,6 +284,29 @@ TEST_F(ucp_edges, lengths_inside_a_rendezvous_and_its_answers)
     }
 }
 
+TEST_F(ucp_edges, offsets_of_pushed_rendezvous_data)
+{
+    generic_type generic;
+    for (ucp_datatype_t dt : {ucp_dt_make_contig(1), generic.dt}) {
+        for (uint64_t offset : edges(piece)) {
+            std::vector<char> in(2 * piece);
+            ucp_request *r = recv(in.data(), in.size(), dt);
+            ucp::wire::rts_hdr rts = {};
+            rts.kind = ucp::wire::RTS_TAG;
+            rts.tag = 7;
+            rts.ep = ab->remote_id;
+            rts.size = piece;
+            receive(*b, ucp::AM_ID_RNDV_RTS, rts);
+            ASSERT_NE(0u, r->id);
+            receive(*b, ucp::AM_ID_RNDV_DATA, ucp::wire::data_hdr{r->id, offset}, piece);
+            EXPECT_EQ(offset <= piece ? UCS_OK : UCS_ERR_MESSAGE_TRUNCATED,
+                      ucp_request_check_status(r->user()))
+                << offset;
+            ucp_request_free(r->user());
+        }
+    }
+}
+
 // ---- keys whose fields do not fit together
 
 struct key_header { // see rkey.cc

@@ -135,11 +135,11 @@ ucs_status_t dt_iter::unpack_other(size_t offset, const void *src, size_t length
     if (length == 0) {
         return UCS_OK;
     }
+    if (offset > length_ || length > length_ - offset) {
+        return UCS_ERR_MESSAGE_TRUNCATED;
+    }
     switch (kind_) {
     case kind::iov: {
-        if (offset > length_ || length > length_ - offset) {
-            return UCS_ERR_MESSAGE_TRUNCATED;
-        }
         rewind(offset);
         for (size_t done = 0; done < length;) {
             const ucp_dt_iov_t &e = u_.iov.v[u_.iov.index];

@@ -56,8 +56,8 @@ class dt_iter {
     // generic type may give less than asked before its end.
     size_t pack(void *dest, size_t max) noexcept;
 
-    // Copy `length` received bytes to `offset` of the buffer. TRUNCATED when they do not fit (what
-    // fits is not written).
+    // Copy `length` received bytes to `offset` of the buffer, of whatever type. TRUNCATED when they
+    // do not fit (what fits is not written).
     [[nodiscard]] ucs_status_t unpack(size_t offset, const void *src, size_t length) noexcept
     {
         if (UCS_LIKELY(kind_ == kind::contig && offset <= length_ && length <= length_ - offset)) {
