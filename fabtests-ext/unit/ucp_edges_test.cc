@@ -307,6 +307,33 @@ TEST_F(ucp_edges, offsets_of_pushed_rendezvous_data)
     }
 }
 
+// What a peer has sent of a message ends with the peer.
+TEST_F(ucp_edges, parts_of_messages_end_with_their_sender)
+{
+    set_handlers();
+    const ucp::wire::tag_first_hdr tag = {7, 3 * piece, foreign_uuid, ++next_id, ab->remote_id, 0};
+    const ucp::wire::am_first_hdr am = {
+        {1, 0, 100}, 3 * piece, foreign_uuid, ++next_id, ab->remote_id};
+    receive(*b, ucp::AM_ID_TAG_FIRST, tag, piece);
+    receive(*b, ucp::AM_ID_AM_FIRST, am, piece);
+    EXPECT_EQ(2u, b->worker->proto->partials.size());
+    ba->set_failed(UCS_ERR_ENDPOINT_TIMEOUT);
+    b->progress();
+    EXPECT_EQ(0u, b->worker->proto->partials.size());
+    std::vector<char> in(3 * piece);
+    ucp_tag_recv_info_t info;
+    EXPECT_NE(nullptr, ucp_tag_probe_nb(b->worker, 7, full, 0, &info));
+    ucp_request *r = recv(in.data(), in.size());
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ucp_request_check_status(r->user()));
+    give_up(r);
+    EXPECT_EQ(1u, dropped(*b, [&] { receive(*b, ucp::AM_ID_TAG_FIRST, tag, piece); }));
+    EXPECT_EQ(1u, dropped(*b, [&] { receive(*b, ucp::AM_ID_AM_FIRST, am, piece); }));
+    wait({a.get(), b.get()}, close_nb(ba));
+    ASSERT_EQ(UCS_OK, create_ep(*b, a->address(), &ba));
+    wait({a.get(), b.get()}, close_nb(ab));
+    ASSERT_EQ(UCS_OK, create_ep(*a, b->address(), &ab));
+}
+
 // ---- keys whose fields do not fit together
 
 struct key_header { // see rkey.cc

@@ -260,11 +260,16 @@ ucs_status_t am_first_handler(void *arg, void *data, size_t length, unsigned)
     if (n > hdr.total || hdr.total > wire::max_message || proto->partials.contains(key)) {
         return drop_damaged(worker, "am first", length);
     }
+    if (hdr.ep != 0 && !find_usable_ep(worker, hdr.ep)) {
+        drop_stale(worker, "a fragmented message");
+        return UCS_OK;
+    }
     const char *header = static_cast<const char *>(data) + sizeof(hdr);
     partial part = {};
     part.key = key;
     part.total = hdr.total;
-    part.ep_id = hdr.am.flags & AM_WIRE_REPLY ? hdr.ep : 0;
+    part.ep_id = hdr.ep;
+    part.am_flags = hdr.am.flags;
     part.am_handler = true;
     part.am_id = hdr.am.am_id;
     part.header_len = static_cast<uint32_t>(header_len);
@@ -295,9 +300,10 @@ ucs_status_t am_whole(ucp_worker *worker, const partial_key &key) noexcept
     auto it = worker->proto->partials.find(key);
     partial part = it->second;
     worker->proto->partials.erase(it);
-    ucp_ep *ep = part.ep_id ? find_reply_ep(worker, part.ep_id) : nullptr;
+    bool reply = part.am_flags & AM_WIRE_REPLY;
+    ucp_ep *ep = reply ? find_reply_ep(worker, part.ep_id) : nullptr;
     const am_handler *h = find_handler(worker, part.am_id);
-    if (part.ep_id != 0 && !ep) {
+    if (reply && !ep) {
         drop_stale(worker, "am reply");
         h = nullptr;
     }

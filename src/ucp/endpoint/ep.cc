@@ -291,6 +291,7 @@ void ep_abort_requests(ucp_ep *ep, ucs_status_t status) noexcept
         req->flags &= ~REQ_LISTED;
         req->abort(req, status);
     }
+    partials_abandon(ep, status);
     ep_proto_failed(ep, status);
 }
 

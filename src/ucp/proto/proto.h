@@ -39,6 +39,7 @@ struct recv_desc {
         tag,      // whole tag message
         tag_sync, // whole, wants an ACK
         tag_part, // arriving fragments: `part`
+        tag_lost, // fragments of which the rest never comes: `lost`
         rts,      // data is the rts_hdr and what follows it
         am,       // data of an active message
         am_rts,   // rts of an active message
@@ -57,6 +58,13 @@ struct recv_desc {
     origin from;
     content what;
     use state;
+    ucs_status_t lost;
+
+    // Nothing more comes of a tag message.
+    bool is_whole() const noexcept
+    {
+        return what == content::tag || what == content::tag_sync || what == content::tag_lost;
+    }
 };
 static_assert(sizeof(recv_desc) + sizeof(void *) <= RX_HEADROOM);
 
@@ -79,7 +87,7 @@ struct partial {
     recv_desc *desc;  // collects the data, or
     ucp_request *req; // a matched receive gets it directly, or neither: dropped
     ucs_status_t status;
-    uint64_t ep_id; // who sends it, 0 unknown
+    uint64_t ep_id; // the endpoint to its sender, with which it ends; 0: none
     // active messages
     bool am_handler; // it is one
     uint16_t am_id;
@@ -125,6 +133,9 @@ void ep_proto_cleanup(ucp_ep *ep) noexcept;                     // the ep is abo
 void rma_request_ack(ucp_ep *ep) noexcept;
 // The message that asks it, up to `seq`: now, or UCS_ERR_NO_RESOURCE.
 ucs_status_t rma_post_ack_request(ucp_ep *ep, uint64_t seq) noexcept;
+
+// The ep goes: messages that have arrived in part end with `status`.
+void partials_abandon(ucp_ep *ep, ucs_status_t status) noexcept;
 
 // ---- received descriptors
 

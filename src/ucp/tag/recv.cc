@@ -106,10 +106,12 @@ ucs_status_ptr_t recv_kept(ucp_worker *worker, void *buffer, size_t count, ucp_d
                            recv_desc *desc, const ucp_request_param_t *param) noexcept
 {
     ucp_tag_recv_info_t info = {desc->match.what(), desc->length};
-    if (desc->what == recv_desc::content::tag || desc->what == recv_desc::content::tag_sync) {
+    if (desc->is_whole()) {
         dt_iter dt;
         ucs_status_t status = dt.start_recv(buffer, count, datatype);
-        if (status == UCS_OK) {
+        if (UCS_UNLIKELY(desc->what == recv_desc::content::tag_lost)) {
+            status = desc->lost;
+        } else if (status == UCS_OK) {
             status = unpack_whole(dt, desc->data, desc->length);
         }
         dt.finish();
@@ -281,6 +283,10 @@ ucs_status_t tag_first_handler(void *arg, void *data, size_t length, unsigned)
     partial_key key = {hdr.uuid, hdr.msg_id};
     if (n > hdr.total || hdr.total > wire::max_message || proto->partials.contains(key)) {
         return drop_damaged(worker, "tag first", length);
+    }
+    if (hdr.ep != 0 && !find_usable_ep(worker, hdr.ep)) {
+        drop_stale(worker, "a fragmented message");
+        return UCS_OK;
     }
 
     recv_desc *desc = nullptr;
