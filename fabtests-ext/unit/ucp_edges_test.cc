@@ -334,6 +334,31 @@ TEST_F(ucp_edges, parts_of_messages_end_with_their_sender)
     ASSERT_EQ(UCS_OK, create_ep(*a, b->address(), &ab));
 }
 
+TEST_F(ucp_edges, messages_of_features_that_are_not_enabled_are_not_kept)
+{
+    options o;
+    o.tls = "shm";
+    o.features = UCP_FEATURE_RMA;
+    entity c(o);
+    ucp_ep_h ac = nullptr, ca = nullptr;
+    ASSERT_EQ(UCS_OK, create_ep(*a, c.address(), &ac));
+    ASSERT_EQ(UCS_OK, create_ep(c, a->address(), &ca));
+    std::vector<char> out(piece);
+    ucp_request_param_t p = {};
+    const std::initializer_list<entity *> both = {a.get(), &c};
+    for (size_t length : {size_t(8), piece}) {
+        EXPECT_EQ(UCS_OK, wait(both, ucp_tag_send_nbx(ac, out.data(), length, 7, &p)));
+        EXPECT_EQ(UCS_OK, wait(both, ucp_am_send_nbx(ac, 1, nullptr, 0, out.data(), length, &p)));
+        EXPECT_EQ(UCS_OK, wait(both, ucp_stream_send_nbx(ac, out.data(), length, &p)));
+    }
+    EXPECT_TRUE(run_until(both, [&] { return c.worker->stale_messages >= 6; }));
+    EXPECT_EQ(nullptr, c.worker->proto->tags.first_msg());
+    EXPECT_EQ(nullptr, ca->stream);
+    void *x = close_nb(ac), *y = close_nb(ca);
+    wait(both, x);
+    wait(both, y);
+}
+
 // ---- keys whose fields do not fit together
 
 struct key_header { // see rkey.cc

@@ -80,6 +80,12 @@ uct_iface_h open_iface(ucp_worker *worker, const tl_resource &rsc, iface *owner)
     return handle;
 }
 
+ucs_status_t unused_handler(void *arg, void *, size_t, unsigned)
+{
+    drop_stale(static_cast<ucp_worker *>(arg), "a message of a feature that is not enabled");
+    return UCS_OK;
+}
+
 } // namespace
 
 iface::iface(ucp_worker *w, uint8_t resource_index) : worker(w), resource(resource_index)
@@ -106,7 +112,9 @@ iface::iface(ucp_worker *w, uint8_t resource_index) : worker(w), resource(resour
                              w->context->resources[resource].desc.tl_name);
         }
         for (size_t i = 0; i < am_handler_count; ++i) {
-            uct_iface_set_am_handler(uct, am_handlers[i].id, am_handlers[i].fn, w, 0);
+            const am_handler_entry &row = am_handlers[i];
+            bool used = row.features == 0 || w->context->has_feature(row.features);
+            uct_iface_set_am_handler(uct, row.id, used ? row.fn : unused_handler, w, 0);
         }
         uct_iface_progress_enable(uct, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
     } catch (...) {

@@ -37,11 +37,13 @@ enum am_id : uint8_t {
     AM_ID_LAST = 32
 };
 
-// fn is called with arg = the ucp_worker that received the message.
+// fn is called with arg = the ucp_worker that received the message. A worker with none of the
+// features (UCP_FEATURE_*; 0: it needs none) has no use for the message, and drops and counts it.
 struct am_handler_entry {
     uint8_t id;
     uct_am_callback_t fn;
     const char *name;
+    uint64_t features = 0;
 };
 extern const am_handler_entry am_handlers[];
 extern const size_t am_handler_count;

@@ -349,14 +349,13 @@ ucs_status_t rndv_rts_handler(void *arg, void *data, size_t length, unsigned)
         rndv_refuse(worker, rts, UCS_ERR_EXCEEDS_LIMIT);
         return drop_damaged(worker, "rts", length);
     }
-    switch (rts->kind) {
-    case wire::RTS_TAG:
+    if (rts->kind == wire::RTS_TAG && worker->context->has_feature(UCP_FEATURE_TAG)) {
         return tag_rts(worker, rts, length);
-    case wire::RTS_AM:
-        return am_rts(worker, rts, length);
-    default:
-        return drop_damaged(worker, "rts", length);
     }
+    if (rts->kind == wire::RTS_AM && worker->context->has_feature(UCP_FEATURE_AM)) {
+        return am_rts(worker, rts, length);
+    }
+    return drop_damaged(worker, "rts", length);
 }
 
 ucs_status_t rndv_rtr_handler(void *arg, void *data, size_t length, unsigned)
