@@ -306,6 +306,48 @@ TEST_P(ucp_stream, forced_receive_of_everything_takes_all_or_nothing)
     EXPECT_EQ(data, got);
 }
 
+// What arrives while the worker goes is received, and the callback closes the endpoint that brings
+// it.
+TEST_P(ucp_stream, an_endpoint_may_be_closed_by_force_while_its_worker_is_destroyed)
+{
+    if (is_self()) {
+        GTEST_SKIP() << "needs a second endpoint";
+    }
+    entity c(opts);
+    auto d = std::make_unique<entity>(opts);
+    errors seen_by_c, seen_by_d;
+    ucp_ep_h cd = nullptr;
+    struct closer {
+        ucp_ep_h ep = nullptr;
+        int calls = 0;
+    } dc;
+    ASSERT_EQ(UCS_OK, create_ep(c, d->address(), &cd, &seen_by_c));
+    ASSERT_EQ(UCS_OK, create_ep(*d, c.address(), &dc.ep, &seen_by_d));
+    ping(c, cd, *d);
+    ping(*d, dc.ep, c);
+    char first[4];
+    size_t length = 0;
+    ucp_request_param_t p = {};
+    p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    p.cb.recv_stream = [](void *request, ucs_status_t, size_t, void *arg) {
+        auto *self = static_cast<closer *>(arg);
+        ++self->calls;
+        ucs_status_ptr_t closing = close_nb(self->ep, true);
+        if (UCS_PTR_IS_PTR(closing)) {
+            ucp_request_free(closing);
+        }
+        ucp_request_free(request);
+    };
+    p.user_data = &dc;
+    ASSERT_TRUE(UCS_PTR_IS_PTR(ucp_stream_recv_nbx(dc.ep, first, sizeof(first), &length, &p)));
+    ucp_request_param_t none = {};
+    std::vector<char> out = pattern(3000);
+    EXPECT_EQ(UCS_OK, wait({&c}, ucp_stream_send_nbx(cd, out.data(), out.size(), &none)));
+    d.reset();
+    EXPECT_EQ(1, dc.calls);
+    EXPECT_EQ(UCS_OK, wait({&c}, close_nb(cd, true)));
+}
+
 UCP_TEST_OVER_ALL(ucp_stream);
 
 // ---- data from many, and before anybody asked for it

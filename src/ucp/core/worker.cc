@@ -239,6 +239,13 @@ void ucp_worker::start_keepalive()
     }
 }
 
+std::vector<ucp_ep *> ucp_worker::all_eps()
+{
+    std::vector<ucp_ep *> eps;
+    ep_ids.for_each([&](ucp_ep *ep) { eps.push_back(ep); });
+    return eps;
+}
+
 void ucp_worker::close() noexcept
 {
     keepalive.reset();
@@ -249,8 +256,7 @@ void ucp_worker::close() noexcept
             delete listeners.back();
         }
     }
-    std::vector<ucp_ep *> eps;
-    ep_ids.for_each([&](ucp_ep *ep) { eps.push_back(ep); });
+    std::vector<ucp_ep *> eps = all_eps();
     for (ucp_ep *ep : eps) {
         if (ep->state == ucp::ep_state::connected) {
             ep->control->our_reason = ucp::close_reason::worker_gone;
@@ -258,7 +264,9 @@ void ucp_worker::close() noexcept
             (void)ucp::send_todo(ep);
         }
     }
-    // The notices go out; nobody waits for a peer that does not read.
+    // The notices go out; nobody waits for a peer that does not read. What a callback closes
+    // meanwhile stays until the transports are done with it.
+    inside_progress = true;
     bool busy = !eps.empty();
     for (uint64_t end = ucs::monotonic_ns() + 50'000'000; busy && ucs::monotonic_ns() < end;) {
         uct_worker_progress(uct);
@@ -268,7 +276,8 @@ void ucp_worker::close() noexcept
                             uct_ep_flush(ep->am_ep, 0, nullptr) != UCS_OK);
         }
     }
-    for (ucp_ep *ep : eps) {
+    inside_progress = false;
+    for (ucp_ep *ep : all_eps()) { // peers may have made more
         if (ep_ids.find(ep->local_id) == ep) {
             ep->control->user_closed = true;
             ep->status = ep->status == UCS_OK ? UCS_ERR_CANCELED : ep->status;

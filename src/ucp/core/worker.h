@@ -150,4 +150,5 @@ struct ucp_worker {
     unsigned run_event(ucp::event &ev) noexcept;
     void open_ifaces();
     void close() noexcept;
+    std::vector<ucp_ep *> all_eps();
 };
