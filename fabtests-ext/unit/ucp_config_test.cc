@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <cstdlib>
 #include <string>
 #include <unistd.h>
@@ -42,11 +43,40 @@ TEST(ucp_config, takes_the_schemes_of_a_rendezvous_and_no_others)
 {
     ucp_config_t *config = nullptr;
     ASSERT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
-    for (const char *name : {"auto", "get_zcopy", "put_zcopy", "am"}) {
+    for (const char *name :
+         {"auto", "get_zcopy", "get_ppln", "rkey_ptr", "put_zcopy", "put_ppln", "am"}) {
         EXPECT_EQ(UCS_OK, ucp_config_modify(config, "RNDV_SCHEME", name)) << name;
     }
     EXPECT_EQ(ucp::rndv_scheme::am, config->values.scheme);
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, ucp_config_modify(config, "RNDV_SCHEME", "carrier_pigeon"));
+    ucp_config_release(config);
+}
+
+TEST(ucp_config, takes_the_values_that_ucx_takes)
+{
+    ucp_config_t *config = nullptr;
+    ASSERT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
+    const ucp::config &values = config->values;
+    auto set = [&](const char *name, const char *value) {
+        return ucp_config_modify(config, name, value);
+    };
+    EXPECT_EQ(UCS_OK, set("RNDV_THRESH", "-1"));
+    EXPECT_EQ(ucp::SIZE_INF, values.rndv_thresh.intra);
+    EXPECT_EQ(ucp::SIZE_INF, values.rndv_thresh.inter);
+    EXPECT_EQ(UCS_OK, set("RNDV_THRESH", "intra:8k,inter:inf"));
+    EXPECT_EQ(8192u, values.rndv_thresh.intra);
+    EXPECT_EQ(ucp::SIZE_INF, values.rndv_thresh.inter);
+    EXPECT_EQ(UCS_OK, set("RNDV_THRESH", "inter:64k"));
+    EXPECT_EQ(ucp::SIZE_AUTO, values.rndv_thresh.intra);
+    EXPECT_EQ(65536u, values.rndv_thresh.inter);
+    for (const char *bad : {"intra:", "intra:8k,elsewhere:1", "8k,inter:1", "intra:8k,9", "-2"}) {
+        EXPECT_EQ(UCS_ERR_INVALID_PARAM, set("RNDV_THRESH", bad)) << bad;
+    }
+    EXPECT_EQ(65536u, values.rndv_thresh.inter);
+    EXPECT_EQ(UCS_OK, set("ZCOPY_THRESH", "-1"));
+    EXPECT_EQ(ucp::SIZE_INF, values.zcopy_thresh);
+    EXPECT_EQ(UCS_OK, set("KEEPALIVE_NUM_EPS", "inf"));
+    EXPECT_EQ(UINT_MAX, values.keepalive_num_eps);
     ucp_config_release(config);
 }
 

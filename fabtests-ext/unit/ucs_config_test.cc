@@ -166,6 +166,9 @@ TEST_F(config, value_that_does_not_parse_names_the_variable)
 TEST_F(config, sizes)
 {
     size_t value;
+    EXPECT_TRUE(size_.parse("-1", &value)); // as UCX takes it
+    EXPECT_EQ(value, memunits_inf);
+    value = 0;
     EXPECT_TRUE(size_.parse("inf", &value));
     EXPECT_EQ(value, memunits_inf);
     EXPECT_TRUE(size_.parse("auto", &value));
@@ -175,7 +178,7 @@ TEST_F(config, sizes)
     EXPECT_TRUE(size_.parse("2GB", &value));
     EXPECT_EQ(value, size_t(2) << 30);
     EXPECT_EQ(size_.format(&value), "2G");
-    for (const char *bad : {"", "-1", "k", "8kk", "8k ", "1e30", "nan"}) {
+    for (const char *bad : {"", "-2", "-1k", "k", "8kk", "8k ", "1e30", "nan"}) {
         EXPECT_FALSE(size_.parse(bad, &value)) << bad;
     }
 }

@@ -47,9 +47,9 @@ enum class ternary : int { no, yes, try_, auto_ };
 
 extern const type bool_;        // bool: y/n, yes/no, on/off, 1/0
 extern const type int_;         // int
-extern const type uint_;        // unsigned
+extern const type uint_;        // unsigned: plain number, or "inf" for UINT_MAX
 extern const type ulong_;       // size_t: plain number or "inf"
-extern const type size_;        // size_t bytes: 8192, 8k, 1m, 2g, inf, auto
+extern const type size_;        // size_t bytes: 8192, 8k, 1m, 2g, inf or -1, auto
 extern const type time_;        // double seconds: 10us, 10ms, 1s, 2m, inf
 extern const type double_;      // double
 extern const type string_;      // std::string

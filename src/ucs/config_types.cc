@@ -77,8 +77,12 @@ bool parse_ulong(const char *text, void *member)
 
 bool parse_size(const char *text, void *member)
 {
-    if (!strcasecmp(text, "inf") || !strcasecmp(text, "auto")) {
-        as<size_t>(member) = strcasecmp(text, "inf") ? memunits_auto : memunits_inf;
+    if (!strcasecmp(text, "auto")) {
+        as<size_t>(member) = memunits_auto;
+        return true;
+    }
+    if (!strcasecmp(text, "inf") || !strcmp(text, "-1")) {
+        as<size_t>(member) = memunits_inf;
         return true;
     }
     double value;
@@ -209,8 +213,12 @@ const type int_ = {"<integer>",
                    },
                    [](const void *m) { return std::to_string(as<int>(m)); }};
 
-const type uint_ = {"<unsigned integer>",
+const type uint_ = {"<unsigned integer | inf>",
                     [](const char *text, void *m) {
+                        if (!strcasecmp(text, "inf")) {
+                            as<unsigned>(m) = UINT_MAX;
+                            return true;
+                        }
                         long value;
                         bool ok = parse_long(text, 0, UINT_MAX, &value);
                         if (ok) {
@@ -218,7 +226,10 @@ const type uint_ = {"<unsigned integer>",
                         }
                         return ok;
                     },
-                    [](const void *m) { return std::to_string(as<unsigned>(m)); }};
+                    [](const void *m) {
+                        return as<unsigned>(m) == UINT_MAX ? "inf"
+                                                           : std::to_string(as<unsigned>(m));
+                    }};
 
 const type ulong_ = {"<unsigned integer | inf>", parse_ulong, [](const void *m) {
                          return as<size_t>(m) == SIZE_MAX ? "inf" : std::to_string(as<size_t>(m));

@@ -7,6 +7,7 @@
 #include "ucs/error.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <strings.h>
 
@@ -16,7 +17,8 @@ namespace {
 
 using namespace ucs::config;
 
-constexpr const char *scheme_names[] = {"auto", "get_zcopy", "put_zcopy", "am"};
+constexpr const char *scheme_names[] = {"auto",      "get_zcopy", "get_ppln", "rkey_ptr",
+                                        "put_zcopy", "put_ppln",  "am"};
 
 bool parse_scheme(const char *text, void *member)
 {
@@ -34,7 +36,44 @@ std::string format_scheme(const void *member)
     return scheme_names[static_cast<size_t>(*static_cast<const rndv_scheme *>(member))];
 }
 
-constexpr type scheme_ = {"<auto|get_zcopy|put_zcopy|am>", parse_scheme, format_scheme};
+constexpr type scheme_ = {"<auto|get_zcopy|get_ppln|rkey_ptr|put_zcopy|put_ppln|am>", parse_scheme,
+                          format_scheme};
+
+// "SIZE", or a list of "intra:SIZE" and "inter:SIZE"; what a list leaves out is auto.
+bool parse_thresholds(const char *text, void *member)
+{
+    thresholds value = {SIZE_AUTO, SIZE_AUTO};
+    if (!strchr(text, ':')) {
+        if (!size_.parse(text, &value.intra)) {
+            return false;
+        }
+        value.inter = value.intra;
+    } else {
+        std::vector<std::string> items;
+        string_list_.parse(text, &items);
+        for (const std::string &item : items) {
+            bool intra = item.starts_with("intra:");
+            if ((!intra && !item.starts_with("inter:")) ||
+                !size_.parse(item.c_str() + strlen("intra:"),
+                             intra ? &value.intra : &value.inter)) {
+                return false;
+            }
+        }
+    }
+    *static_cast<thresholds *>(member) = value;
+    return true;
+}
+
+std::string format_thresholds(const void *member)
+{
+    const auto &value = *static_cast<const thresholds *>(member);
+    std::string intra = size_.format(&value.intra), inter = size_.format(&value.inter);
+    return intra == inter ? intra : "intra:" + intra + ",inter:" + inter;
+}
+
+constexpr type thresholds_ = {
+    "<memory units: number[k|m|g], inf, auto; or intra:number[k|m|g],inter:number[k|m|g]>",
+    parse_thresholds, format_thresholds};
 
 constexpr field fields[] = {
     {"TLS", "all",
@@ -47,16 +86,18 @@ constexpr field fields[] = {
      offsetof(config, net_devices), &string_list_},
     {"RNDV_THRESH", "auto",
      "Message size from which the rendezvous protocol is used. auto: 98304 over tcp, 40960 over "
-     "verbs, 4064 over shm, there 49152 for memory that ucp_mem_map() did not allocate.",
-     offsetof(config, rndv_thresh), &size_},
+     "verbs, 4064 over shm, there 49152 for memory that ucp_mem_map() did not allocate. A list "
+     "like "
+     "intra:8k,inter:inf gives one size for shm and self and one for the other transports.",
+     offsetof(config, rndv_thresh), &thresholds_},
     {"ZCOPY_THRESH", "auto",
      "Message size from which eager messages are sent without a copy. auto: 16384, over shm inf.",
      offsetof(config, zcopy_thresh), &size_},
     {"BCOPY_THRESH", "auto", "Accepted for compatibility; has no effect.",
      offsetof(config, bcopy_thresh), &size_},
     {"RNDV_SCHEME", "auto",
-     "How rendezvous moves the data: auto and get_zcopy: the receiver reads it where the transport "
-     "can; put_zcopy and am: the sender sends it in active messages.",
+     "How rendezvous moves the data: auto, get_zcopy, get_ppln and rkey_ptr: the receiver reads it "
+     "where the transport can; put_zcopy, put_ppln and am: the sender sends it in active messages.",
      offsetof(config, scheme), &scheme_},
     {"MAX_RNDV_RAILS", "2", "Network devices that one large message may be spread over, 4 at most.",
      offsetof(config, max_rndv_rails), &uint_},

@@ -19,12 +19,18 @@ namespace ucp {
 constexpr size_t SIZE_INF = ucs::config::memunits_inf;
 constexpr size_t SIZE_AUTO = ucs::config::memunits_auto;
 
-enum class rndv_scheme : int { auto_, get_zcopy, put_zcopy, am };
+enum class rndv_scheme : int { auto_, get_zcopy, get_ppln, rkey_ptr, put_zcopy, put_ppln, am };
+
+// One limit for peers of this node and one for others.
+struct thresholds {
+    size_t intra;
+    size_t inter;
+};
 
 struct config {
     std::vector<std::string> tls;
     std::vector<std::string> net_devices;
-    size_t rndv_thresh;
+    thresholds rndv_thresh;
     size_t zcopy_thresh;
     size_t bcopy_thresh;
     rndv_scheme scheme;

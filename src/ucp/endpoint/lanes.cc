@@ -173,9 +173,11 @@ void set_limits(ucp_ep *ep, size_t theirs)
     ep->limits.max_zcopy = zcopy ? std::min(attr.cap.am.max_zcopy, theirs) : 0;
     ep->limits.max_hdr = zcopy ? std::min(attr.cap.am.max_hdr, theirs) : 0;
     ep->limits.max_iov = zcopy ? attr.cap.am.max_iov : 0;
-    bool by_default = config.rndv_thresh == SIZE_AUTO;
-    ep->limits.rndv_thresh = by_default ? default_rndv_thresh(cls) : config.rndv_thresh;
-    ep->limits.rndv_unmapped = by_default ? default_rndv_unmapped(cls) : config.rndv_thresh;
+    bool on_node = cls == tl_class::shm || cls == tl_class::self;
+    size_t asked = on_node ? config.rndv_thresh.intra : config.rndv_thresh.inter;
+    bool by_default = asked == SIZE_AUTO;
+    ep->limits.rndv_thresh = by_default ? default_rndv_thresh(cls) : asked;
+    ep->limits.rndv_unmapped = by_default ? default_rndv_unmapped(cls) : asked;
     ep->limits.zcopy_thresh =
         config.zcopy_thresh == SIZE_AUTO ? default_zcopy_thresh(cls) : config.zcopy_thresh;
     ep->limits.put_message =

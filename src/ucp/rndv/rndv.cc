@@ -58,7 +58,7 @@ bool receiver_reads(const ucp_ep *ep) noexcept
 {
     rndv_scheme scheme = ep->worker->context->config.scheme;
     return ep->rma_lane_index() != NO_LANE && scheme != rndv_scheme::put_zcopy &&
-           scheme != rndv_scheme::am;
+           scheme != rndv_scheme::put_ppln && scheme != rndv_scheme::am;
 }
 
 ucs_status_t rts_progress(ucp_request *req) noexcept
