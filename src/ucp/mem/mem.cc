@@ -12,6 +12,7 @@
 #include "ucp/proto/proto.h"
 #include "ucs/check.h"
 #include "ucs/error.h"
+#include "ucs/sys.h"
 
 #include <cstdlib>
 #include <memory>
@@ -62,7 +63,7 @@ void unmap(ucp_mem *mem) noexcept
     }
 }
 
-bool allocate_md(ucp_mem *mem, void *address, size_t length, bool fixed)
+bool allocate_md(ucp_mem *mem, void *address, size_t length, bool fixed, unsigned access)
 {
     ucp_context *context = mem->context;
     for (unsigned i = 0; i < context->md_count; ++i) {
@@ -75,7 +76,7 @@ bool allocate_md(ucp_mem *mem, void *address, size_t length, bool fixed)
         params.field_mask = UCT_MEM_ALLOC_PARAM_FIELD_FLAGS | UCT_MEM_ALLOC_PARAM_FIELD_ADDRESS |
                             UCT_MEM_ALLOC_PARAM_FIELD_MEM_TYPE | UCT_MEM_ALLOC_PARAM_FIELD_MDS |
                             UCT_MEM_ALLOC_PARAM_FIELD_NAME;
-        params.flags = UCT_MD_MEM_ACCESS_ALL | (fixed ? UCT_MD_MEM_FLAG_FIXED : 0);
+        params.flags = access | (fixed ? UCT_MD_MEM_FLAG_FIXED : 0);
         params.address = fixed ? address : nullptr;
         params.mem_type = UCS_MEMORY_TYPE_HOST;
         params.mds.mds = &context->mds[i].md;
@@ -97,10 +98,10 @@ bool allocate_md(ucp_mem *mem, void *address, size_t length, bool fixed)
     return false;
 }
 
-void allocate(ucp_mem *mem, void *address, size_t length, bool fixed)
+void allocate(ucp_mem *mem, void *address, size_t length, bool fixed, unsigned access)
 {
     mem->allocated = true;
-    if (allocate_md(mem, address, length, fixed)) {
+    if (allocate_md(mem, address, length, fixed, access)) {
         return;
     }
     size_t page = page_size();
@@ -146,6 +147,12 @@ unsigned access_of(const ucp_mem_map_params_t *params) noexcept
     return access;
 }
 
+uint8_t denied_by(unsigned access) noexcept
+{
+    return static_cast<uint8_t>((access & UCT_MD_MEM_ACCESS_REMOTE_GET ? 0 : RIGHT_READ) |
+                                (access & UCT_MD_MEM_ACCESS_REMOTE_PUT ? 0 : RIGHT_WRITE));
+}
+
 // false: the pages were to be locked, and no md could do that.
 bool register_all(ucp_mem *mem, unsigned flags, unsigned access) noexcept
 {
@@ -179,8 +186,9 @@ bool register_all(ucp_mem *mem, unsigned flags, unsigned access) noexcept
 void list(ucp_mem *mem)
 {
     mem_table &table = mem->context->memory;
-    mem->id = ++table.last_id;
-    const mapping m = {mem->id, reinterpret_cast<uintptr_t>(mem->address), mem->length, mem};
+    mem->id = ucs::random_u64();
+    const mapping m = {mem->id, reinterpret_cast<uintptr_t>(mem->address), mem->length, mem,
+                       mem->denied};
     table.by_id.add(m);
     if (mem->allocated) {
         table.allocated.add(m);
@@ -198,10 +206,11 @@ void unlist(ucp_mem *mem) noexcept
 
 } // namespace
 
-bool is_mapped(ucp_worker *worker, uint64_t id, uint64_t address, uint64_t length) noexcept
+bool is_mapped(ucp_worker *worker, uint64_t id, uint64_t address, uint64_t length,
+               uint8_t right) noexcept
 {
     mapping m = worker->memory.by_id.find(id);
-    return m.id == id && m.holds(address, length);
+    return m.id == id && m.holds(address, length) && !(m.denied & right);
 }
 
 ucp_mem *find_allocated(ucp_worker *worker, const void *buffer, size_t length) noexcept
@@ -324,8 +333,10 @@ UCS_EXPORT ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_par
         mem->length = length;
         mem->alloc_md = -1;
         mem->mem_type = UCS_MEMORY_TYPE_HOST;
+        const unsigned access = ucp::access_of(params);
+        mem->denied = ucp::denied_by(access);
         if (alloc && length != 0) {
-            ucp::allocate(mem.get(), address, length, fixed);
+            ucp::allocate(mem.get(), address, length, fixed, access);
         }
         if (import) {
             ucs_status_t status = ucp::import_memory(mem.get(), params->exported_memh_buffer);
@@ -334,7 +345,7 @@ UCS_EXPORT ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_par
                                  ucs_status_string(status));
             }
         }
-        if (!ucp::register_all(mem.get(), flags, ucp::access_of(params))) {
+        if (!ucp::register_all(mem.get(), flags, access)) {
             ucp::unmap(mem.get());
             throw ucs::error(UCS_ERR_IO_ERROR,
                              "ucp_mem_map: %zu bytes at %p cannot be locked in memory", mem->length,

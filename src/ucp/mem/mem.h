@@ -4,12 +4,13 @@
 // registrations of protocols that do not copy.
 //
 // Packed rkey (little-endian, no alignment assumed):
-//   | magic 2 | length 2 | check of the header 4 | check of the list 4 | 0 4 |
+//   | magic 2 | length 2 | check of the header 4 | check of the list 4 | denied rights 4 |
 //   | memh id 8 | base address 8 | length 8 | md list |
 //   md list: | md map 2 | { length 1, md's packed key } for each bit of the map |
 // The memh id names the mapping at its owner, where software RMA and atomics check address and
-// length against it. An RTS carries an md list alone. An exported handle has another magic, and the
-// keys of those mds alone that other processes of the node can map.
+// length against it. Memory without all rights is mapped nowhere else, and what is denied is left
+// to the owner to refuse. An RTS carries an md list alone. An exported handle has another magic,
+// and the keys of those mds alone that other processes of the node can map.
 #pragma once
 
 #include "ucp/core/context.h"
@@ -24,7 +25,8 @@ struct ucp_mem {
     ucp_context *context;
     void *address;
     size_t length;
-    uint64_t id;     // in rkeys
+    uint64_t id;     // in rkeys; random, so that peers without the key do not find it
+    uint8_t denied;  // RIGHT_* that peers do not have
     uint16_t md_map; // mds with a registration
     uct_mem_h memh[ucp::MAX_MDS];
     bool allocated; // by us: freed at unmap
@@ -54,6 +56,7 @@ struct rkey_rail {
 struct ucp_rkey {
     ucp_ep *ep;
     uint64_t memh_id; // names the mapping at the owner
+    uint8_t denied;   // RIGHT_* that its owner refuses
     uint64_t base;
     size_t length;
     void *direct; // where base is mapped here, or nullptr
@@ -106,7 +109,8 @@ uint8_t rkey_lane(const ucp_ep *ep, const void *packed, size_t length, uint64_t 
 // Decides how the key's endpoint reaches the memory, once it has lanes.
 void rkey_resolve(ucp_rkey *rkey) noexcept;
 
-// [address, address + length) lies in the mapping that an rkey named.
-bool is_mapped(ucp_worker *worker, uint64_t id, uint64_t address, uint64_t length) noexcept;
+// [address, address + length) lies in the mapping that an rkey named, and peers have the right.
+bool is_mapped(ucp_worker *worker, uint64_t id, uint64_t address, uint64_t length,
+               uint8_t right) noexcept;
 
 } // namespace ucp

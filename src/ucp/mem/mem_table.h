@@ -15,11 +15,15 @@ struct ucp_mem;
 
 namespace ucp {
 
+// What peers may do with a mapping.
+enum : uint8_t { RIGHT_READ = 1, RIGHT_WRITE = 2 }; // atomics write
+
 struct mapping {
     uint64_t id;
     uintptr_t address;
     size_t length;
-    ucp_mem *mem; // nullptr: none. Another thread may unmap it unless an operation uses it
+    ucp_mem *mem;       // nullptr: none. Another thread may unmap it unless an operation uses it
+    uint8_t denied = 0; // RIGHT_*
 
     bool holds(uint64_t from, uint64_t bytes) const noexcept
     {
@@ -67,8 +71,7 @@ class mem_view {
 };
 
 struct mem_table {
-    std::atomic<uint64_t> last_id{0};
-    // By the id that travels in rkeys.
+    // By the random id that travels in rkeys.
     mem_list by_id{[](const mapping &m) noexcept { return m.id; }};
     // Those with memory of ours, by address: it cannot go while an operation uses it.
     mem_list allocated{[](const mapping &m) noexcept -> uint64_t { return m.address; }};

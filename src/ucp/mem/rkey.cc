@@ -22,7 +22,7 @@ struct packed_hdr {
     uint16_t length;     // of the whole key
     uint32_t check;      // of the other fields of this header
     uint32_t list_check; // of what follows the header
-    uint32_t reserved;   // 0
+    uint32_t denied;     // RIGHT_*
     uint64_t memh_id;
     uint64_t base;
     uint64_t size;
@@ -215,7 +215,7 @@ void rkey_resolve(ucp_rkey *rkey) noexcept
     }
     rkey->resolved = true;
     const void *part;
-    for (uint8_t i = 0; i < ep->lane_count && !rkey->direct; ++i) {
+    for (uint8_t i = 0; i < ep->lane_count && !rkey->direct && !rkey->denied; ++i) {
         const lane &l = ep->lanes[i];
         if (l.ep && (part = rkey_part(ep, l, rkey->list, rkey->list_length))) {
             map_direct(rkey, l, part);
@@ -235,6 +235,7 @@ ucs_status_t pack_memh(ucp_mem *memh, uint16_t magic, uint16_t md_map, void **bu
 {
     uint8_t buffer[RKEY_MAX];
     packed_hdr hdr = {.magic = magic,
+                      .denied = memh->denied,
                       .memh_id = memh->id,
                       .base = reinterpret_cast<uintptr_t>(memh->address),
                       .size = memh->length};
@@ -257,10 +258,10 @@ ucs_status_t pack_memh(ucp_mem *memh, uint16_t magic, uint16_t md_map, void **bu
     return UCS_OK;
 }
 
-// Only memory that the library allocated can be mapped elsewhere.
+// Only memory that the library allocated can be mapped elsewhere, with all rights.
 ucs_status_t pack_export(ucp_mem *memh, void **buffer_p, size_t *size_p) noexcept
 {
-    if (memh->alloc_md < 0 ||
+    if (memh->alloc_md < 0 || memh->denied ||
         !(memh->context->mds[memh->alloc_md].cmpt_attr.flags & UCT_COMPONENT_FLAG_RKEY_PTR)) {
         return UCS_ERR_UNSUPPORTED;
     }
@@ -363,6 +364,7 @@ UCS_EXPORT ucs_status_t ucp_ep_rkey_unpack(ucp_ep_h ep, const void *rkey_buffer,
     auto *rkey = new (memory) ucp_rkey{};
     rkey->ep = ep;
     rkey->memh_id = hdr.memh_id;
+    rkey->denied = static_cast<uint8_t>(hdr.denied);
     rkey->base = hdr.base;
     rkey->length = hdr.size;
     rkey->first.lane = ucp::NO_LANE;

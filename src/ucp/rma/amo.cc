@@ -181,12 +181,12 @@ ucs_status_t amo_handler(void *arg, void *data, size_t length, unsigned)
         return drop_damaged(worker, "amo", length);
     }
     wire::amo_reply_hdr reply = {hdr.req, 0, UCS_OK};
-    if (is_mapped(worker, hdr.memh, hdr.address, hdr.size)) {
+    if (is_mapped(worker, hdr.memh, hdr.address, hdr.size, RIGHT_WRITE)) {
         reply.value = apply_sized(reinterpret_cast<void *>(hdr.address), hdr.op, hdr.size,
                                   hdr.value, hdr.compare);
     } else {
-        ucs_error("worker %p: an atomic at 0x%llx is outside the mapping it names", (void *)worker,
-                  (unsigned long long)hdr.address);
+        ucs_error("worker %p: an atomic at 0x%llx is outside the mapping it names, or denied",
+                  (void *)worker, (unsigned long long)hdr.address);
         reply.status = UCS_ERR_INVALID_ADDR;
     }
     if (hdr.req == 0) {

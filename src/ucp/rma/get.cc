@@ -60,7 +60,7 @@ ucs_status_t start_progress(ucp_request *req) noexcept
         complete(req, req->dt.unpack(0, from, length));
         return UCS_OK;
     }
-    if (lane_serves(ep, rkey) && req->dt.is_contig() &&
+    if (lane_serves(ep, rkey, RIGHT_READ) && req->dt.is_contig() &&
         length >= ep->lanes[rkey->first.lane].attr->cap.get.min_zcopy &&
         start_native(req, native_progress, true)) {
         return native_progress(req);
@@ -130,7 +130,7 @@ ucs_status_t reply_progress(ucp_request *req) noexcept
     uint64_t *c = req->control_data; // memh, address, length, initiator's request, offset
     size_t n = std::min<size_t>(c[2] - c[4], ep->limits.max_bcopy - sizeof(wire::data_hdr));
     reply_pack pack = {{c[3], c[4]}, reinterpret_cast<void *>(c[1] + c[4]), n};
-    bool good = is_mapped(req->worker, c[0], c[1] + c[4], n);
+    bool good = is_mapped(req->worker, c[0], c[1] + c[4], n, RIGHT_READ);
     if (!good) {
         pack = {{c[3], GET_FAILED}, nullptr, 0};
     }
@@ -161,9 +161,10 @@ ucs_status_t rma_get_handler(void *arg, void *data, size_t length, unsigned)
         drop_stale(worker, "get");
         return UCS_OK;
     }
-    if (!is_mapped(worker, hdr.memh, hdr.address, hdr.length)) {
-        ucs_error("worker %p: a get of %llu bytes at 0x%llx is outside the mapping it names",
-                  (void *)worker, (unsigned long long)hdr.length, (unsigned long long)hdr.address);
+    if (!is_mapped(worker, hdr.memh, hdr.address, hdr.length, RIGHT_READ)) {
+        ucs_error(
+            "worker %p: a get of %llu bytes at 0x%llx is outside the mapping it names, or denied",
+            (void *)worker, (unsigned long long)hdr.length, (unsigned long long)hdr.address);
         hdr.length = 1; // one piece, refused
         hdr.memh = 0;
     }

@@ -70,7 +70,8 @@ ucs_status_t start_progress(ucp_request *req) noexcept
         complete(req, UCS_OK);
         return UCS_OK;
     }
-    if (lane_serves(ep, rkey) && req->dt.is_contig() && length > ep->limits.put_message &&
+    if (lane_serves(ep, rkey, RIGHT_WRITE) && req->dt.is_contig() &&
+        length > ep->limits.put_message &&
         length >= ep->lanes[rkey->first.lane].attr->cap.put.min_zcopy &&
         start_native(req, native_progress, false)) {
         return native_progress(req);
@@ -102,7 +103,7 @@ size_t pack_small(void *dest, void *arg)
 ucs_status_t put_at_once(const rma_args &a, size_t length) noexcept
 {
     ucp_ep *ep = a.ep;
-    if (length > ep->limits.put_message && lane_serves(ep, a.rkey)) {
+    if (length > ep->limits.put_message && lane_serves(ep, a.rkey, RIGHT_WRITE)) {
         const lane &l = ep->lanes[a.rkey->first.lane];
         if (length <= l.attr->cap.put.max_short && l.attr->cap.flags & UCT_IFACE_FLAG_PUT_SHORT) {
             return uct_ep_put_short(l.ep, a.buffer, static_cast<unsigned>(length), a.address,
@@ -183,9 +184,10 @@ ucs_status_t rma_put_handler(void *arg, void *data, size_t length, unsigned)
     }
     memcpy(&hdr, data, sizeof(hdr));
     size_t n = length - sizeof(hdr);
-    if (!is_mapped(worker, hdr.memh, hdr.address, n)) {
-        ucs_error("worker %p: a put of %zu bytes to 0x%llx is outside the mapping it names",
-                  (void *)worker, n, (unsigned long long)hdr.address);
+    if (!is_mapped(worker, hdr.memh, hdr.address, n, RIGHT_WRITE)) {
+        ucs_error(
+            "worker %p: a put of %zu bytes to 0x%llx is outside the mapping it names, or denied",
+            (void *)worker, n, (unsigned long long)hdr.address);
         drop_stale(worker, "put");
         return UCS_OK;
     }

@@ -72,11 +72,12 @@ inline ucs_status_ptr_t rma_start(ucp_request *req, const ucp_request_param_t *p
     return &nbi_tag;
 }
 
-// Whether an operation that is worth it may use the lane's own puts and gets.
-inline bool lane_serves(ucp_ep *ep, const ucp_rkey *rkey) noexcept
+// Whether an operation that is worth it and needs `right` may use the lane's own puts and gets.
+inline bool lane_serves(ucp_ep *ep, const ucp_rkey *rkey, uint8_t right) noexcept
 {
     ep->lane_rma_wanted = true;
-    return rkey->first.lane != NO_LANE && UCS_LIKELY(!ep->lane_rma_fenced());
+    return rkey->first.lane != NO_LANE && UCS_LIKELY(!(rkey->denied & right)) &&
+           UCS_LIKELY(!ep->lane_rma_fenced());
 }
 
 // Blocks until the operation is done.
