@@ -12,6 +12,7 @@
 #include <mutex>
 #include <new>
 #include <rdma/fi_tagged.h>
+#include <tuple>
 
 namespace uct::ofi {
 
@@ -38,10 +39,43 @@ bool usable(const core &c, const fi_info *info)
            info->domain_attr->name && info->domain_attr->cq_data_size >= 1;
 }
 
+// What we would ask any core for. Some keep the order of messages only when they are asked for it.
+info_ptr make_hints(uint64_t order)
+{
+    info_ptr ask(fi_allocinfo());
+    if (!ask) {
+        throw std::bad_alloc();
+    }
+    // Completion data may use up a receive: that is how all of our messages travel.
+    ask->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
+    ask->domain_attr->mr_mode =
+        FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+    // Each worker has its own endpoints and completion queues and is used by one thread at a
+    // time; only the domain is shared.
+    ask->domain_attr->threading = FI_THREAD_COMPLETION;
+    ask->tx_attr->msg_order = order;
+    ask->rx_attr->msg_order = order;
+    return ask;
+}
+
+// Infos of one device: which serves us better. Order first, because messages without it are of no
+// use to the layers above; then what saves them work; then IPv4.
+bool better(const fi_info *a, const fi_info *b)
+{
+    auto worth = [](const fi_info *info) {
+        return std::make_tuple(keeps_order(info), (info->caps & FI_TAGGED) != 0,
+                               (info->caps & FI_ATOMIC) != 0, info->addr_format == FI_SOCKADDR_IN);
+    };
+    return worth(a) > worth(b);
+}
+
 std::vector<device> find_devices(const core &c)
 {
     std::vector<device> found;
     info_ptr list = query(c, nullptr, nullptr, 0, nullptr);
+    if (!list && !c.msg()) {
+        list = query(c, nullptr, nullptr, 0, make_hints(0).get());
+    }
     fi_info *next = nullptr;
     for (fi_info *info = list.release(); info; info = next) {
         next = info->next;
@@ -60,10 +94,7 @@ std::vector<device> find_devices(const core &c)
         it->infos.push_back(info);
     }
     for (device &d : found) {
-        auto ipv4_first = [](const fi_info *a, const fi_info *b) {
-            return (a->addr_format == FI_SOCKADDR_IN) > (b->addr_format == FI_SOCKADDR_IN);
-        };
-        std::stable_sort(d.infos.begin(), d.infos.end(), ipv4_first);
+        std::stable_sort(d.infos.begin(), d.infos.end(), better);
     }
     return found;
 }
@@ -97,6 +128,12 @@ const inventory &find_all()
 
 } // namespace
 
+bool keeps_order(const fi_info *info)
+{
+    return info->ep_attr->type == FI_EP_MSG ||
+           (info->tx_attr->msg_order & info->rx_attr->msg_order & FI_ORDER_SAS) != 0;
+}
+
 info_ptr dup_info(const fi_info *info)
 {
     info_ptr copy(fi_dupinfo(info));
@@ -109,19 +146,7 @@ info_ptr dup_info(const fi_info *info)
 info_ptr query(const core &c, const char *node, const char *service, uint64_t flags,
                const fi_info *hints)
 {
-    info_ptr ask(hints ? fi_dupinfo(hints) : fi_allocinfo());
-    if (!ask) {
-        throw std::bad_alloc();
-    }
-    if (!hints) {
-        // Completion data may use up a receive: that is how all of our messages travel.
-        ask->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
-        ask->domain_attr->mr_mode =
-            FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
-        // Each worker has its own endpoints and completion queues and is used by one thread at a
-        // time; only the domain is shared.
-        ask->domain_attr->threading = FI_THREAD_COMPLETION;
-    }
+    info_ptr ask = hints ? dup_info(hints) : make_hints(FI_ORDER_SAS);
     // Answers that another query left in the hints would narrow this one.
     for (char **name :
          {&ask->fabric_attr->prov_name, &ask->fabric_attr->name, &ask->domain_attr->name}) {

@@ -28,7 +28,7 @@ struct core {
 // One domain of a core provider: a network interface, an RDMA device, or the host's memory.
 struct device {
     std::string name;                   // "lo", "rxe0", "memory"
-    std::vector<const fi_info *> infos; // one for each address it can be opened with; IPv4 first
+    std::vector<const fi_info *> infos; // one for each way to open it, the best first: see better()
 };
 
 // Transports whose provider has at least one device here, in order of preference. The provider
@@ -41,8 +41,11 @@ const core *find_core(const std::string &transport);
 // Devices of a transport. Lives as long as the process.
 const std::vector<device> &devices(const core &c);
 
-// fi_getinfo for that core with our flags. hints may be nullptr; fabric_attr and ep_attr are set
-// here. Empty when there is none.
+// Messages from one endpoint to another arrive in the order of their posts.
+bool keeps_order(const fi_info *info);
+
+// fi_getinfo for that core with our flags. hints may be nullptr, which asks for what we use and
+// for messages in order; fabric_attr and ep_attr are set here. Empty when there is none.
 info_ptr query(const core &c, const char *node, const char *service, uint64_t flags,
                const fi_info *hints);
 
