@@ -70,6 +70,7 @@ wakeup::wakeup(ucp_worker *w, int external, void *user_data, unsigned events, bo
                 watch(epoll_fd, iface->event_fd, nullptr, edge);
             } else {
                 iface->event_fd = -1;
+                unwatched_ = true;
             }
         }
         if (external_fd >= 0) {
@@ -103,7 +104,7 @@ ucs_status_t wakeup::arm() noexcept
     if (drained || signaled) {
         return UCS_ERR_BUSY;
     }
-    if (worker->has_events.load(std::memory_order_acquire)) {
+    if (unwatched_ || worker->has_events.load(std::memory_order_acquire)) {
         return UCS_ERR_BUSY;
     }
     for (const auto &iface : worker->ifaces) {

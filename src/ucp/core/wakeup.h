@@ -41,6 +41,7 @@ struct wakeup {
 
   private:
     std::atomic<bool> signaled_ = false;
+    bool unwatched_ = false; // an interface has no descriptor: only polling finds what it has
 };
 
 } // namespace ucp

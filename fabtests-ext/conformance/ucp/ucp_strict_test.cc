@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// UCP over cores that are as strict as the fabrics of large machines (fabtests-ext/strict).
+#include "fabtests-ext/common/strict_cores.h"
+#include "fabtests-ext/common/ucp_pair.h"
+
+namespace {
+
+using namespace ucp_test;
+
+const bool found_by_path = use_strict_cores();
+
+class ucp_strict_wakeup : public testing::TestWithParam<const char *> {};
+
+// Nothing would wake it.
+TEST_P(ucp_strict_wakeup, a_worker_does_not_sleep_on_a_core_without_descriptor)
+{
+    options o;
+    o.tls = GetParam();
+    o.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
+    entity a(o), b(o);
+    ucp_ep_h ep;
+    ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &ep));
+    ping(a, ep, b);
+    run_for({&a, &b}, 0.1);
+    char in[8];
+    ucs_status_ptr_t recv = recv_nb(b, in, sizeof(in), 1);
+    for (unsigned i = 0; i < 10; ++i) {
+        ucp_worker_progress(b.worker);
+        ASSERT_EQ(UCS_ERR_BUSY, ucp_worker_arm(b.worker));
+    }
+    ucs_status_ptr_t send = send_nb(ep, "message", 8, 1);
+    bool over = run_until({&a}, [&] {
+        EXPECT_EQ(UCS_OK, ucp_worker_wait(b.worker));
+        ucp_worker_progress(b.worker);
+        return !UCS_PTR_IS_PTR(recv) || ucp_request_check_status(recv) != UCS_INPROGRESS;
+    });
+    EXPECT_TRUE(over);
+    EXPECT_EQ(UCS_OK, wait({&a, &b}, recv));
+    EXPECT_EQ(UCS_OK, wait({&a, &b}, send));
+}
+
+INSTANTIATE_TEST_SUITE_P(over, ucp_strict_wakeup, testing::Values("psm3", "efa"), transports_name);
+
+} // namespace
