@@ -67,6 +67,90 @@ TEST_P(uct_strict, messages_arrive_in_order)
     }
 }
 
+// A buffer and its registration.
+struct registered {
+    entity &home;
+    std::string data;
+    uct_mem_h memh = nullptr;
+
+    registered(entity &e, std::string bytes) : home(e), data(std::move(bytes))
+    {
+        EXPECT_EQ(uct_md_mem_reg(e.md, data.data(), data.size(), UCT_MD_MEM_ACCESS_ALL, &memh),
+                  UCS_OK);
+    }
+    registered(const registered &) = delete;
+    ~registered() { EXPECT_EQ(uct_md_mem_dereg(home.md, memh), UCS_OK); }
+    uct_iov_t part(size_t from, size_t length) { return {&data[from], length, memh, 0, 1}; }
+};
+
+std::string letters(size_t length)
+{
+    std::string text(length, ' ');
+    for (size_t i = 0; i < length; ++i) {
+        text[i] = static_cast<char>('a' + i % 23);
+    }
+    return text;
+}
+
+class uct_strict_pieces : public uct_strict {};
+
+TEST_P(uct_strict_pieces, a_message_has_a_header_and_pieces)
+{
+    registered source(a, letters(6000));
+    uct_iov_t iov[] = {source.part(0, 1000), source.part(2000, 10), source.part(3000, 3000)};
+    ASSERT_GE(a.attr.cap.am.max_iov, 3u);
+    std::string expected = "header" + source.data.substr(0, 1000) + source.data.substr(2000, 10) +
+                           source.data.substr(3000, 3000);
+    for (size_t i = 0; i < 200; ++i) {
+        guard done;
+        ucs_status_t status = until_posted(
+            [&] { return uct_ep_am_zcopy(ep, 1, "header", 6, iov, 3, 0, &done.completion); });
+        ASSERT_EQ(status, UCS_INPROGRESS);
+        wait_for(i + 1);
+        ASSERT_EQ(b.received.back().data, expected);
+        while (done.calls == 0) {
+            progress();
+        }
+    }
+}
+
+class uct_strict_rma : public uct_strict {};
+
+TEST_P(uct_strict_rma, a_put_and_a_get_of_pieces)
+{
+    registered source(a, letters(6000));
+    registered target(b, std::string(6000, '-'));
+    std::vector<char> packed(b.md_attr.rkey_packed_size);
+    uct_md_attr_t attr;
+    ASSERT_EQ(uct_md_query(b.md, &attr), UCS_OK);
+    packed.resize(attr.rkey_packed_size);
+    ASSERT_EQ(uct_md_mkey_pack(b.md, target.memh, packed.data()), UCS_OK);
+    uct_rkey_bundle_t key;
+    ASSERT_EQ(uct_rkey_unpack(a.component, packed.data(), &key), UCS_OK);
+    auto remote = reinterpret_cast<uintptr_t>(target.data.data());
+    uct_iov_t iov[] = {source.part(0, 1000), source.part(1000, 5000)};
+    size_t count = std::min<size_t>(2, a.attr.cap.put.max_iov);
+    size_t length = count == 2 ? 6000 : 1000;
+    auto run = [&](auto &&call) {
+        guard done;
+        ASSERT_EQ(until_posted([&] { return call(&done.completion); }), UCS_INPROGRESS);
+        while (done.calls == 0) {
+            progress();
+        }
+    };
+    run([&](uct_completion_t *done) {
+        return uct_ep_put_zcopy(ep, iov, count, remote, key.rkey, done);
+    });
+    EXPECT_EQ(target.data.substr(0, length), source.data.substr(0, length));
+    std::string wanted = target.data.substr(0, length);
+    std::fill(source.data.begin(), source.data.end(), '+');
+    run([&](uct_completion_t *done) {
+        return uct_ep_get_zcopy(ep, iov, count, remote, key.rkey, done);
+    });
+    EXPECT_EQ(source.data.substr(0, length), wanted);
+    EXPECT_EQ(uct_rkey_release(a.component, &key), UCS_OK);
+}
+
 class uct_strict_efa : public uct_strict {};
 
 // The bare device, which stands first in the list, has neither.
@@ -78,6 +162,9 @@ TEST_P(uct_strict_efa, the_device_is_opened_by_what_it_can_do)
 
 auto name = [](const auto &info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(over, uct_strict, testing::Values("cxi", "efa", "psm3"), name);
+INSTANTIATE_TEST_SUITE_P(over, uct_strict_pieces, testing::Values("cxi", "efa", "opx", "psm3"),
+                         name);
+INSTANTIATE_TEST_SUITE_P(over, uct_strict_rma, testing::Values("efa", "opx", "psm3"), name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_efa, testing::Values("efa"), name);
 
 } // namespace

@@ -213,6 +213,30 @@ bool ep::post_held()
     return fenced_ == 0;
 }
 
+// The pieces of a message whose header is in the buffer. Where the core takes fewer, they are
+// copied behind it: no message is larger than the buffer then.
+size_t ep::fill_message(buffer_op *b, size_t header_length, const uct_iov_t *iov, size_t count)
+{
+    op_pieces &to = b->pieces;
+    size_t own = header_length > 0;
+    if (own > 0) {
+        to.iov[0] = {b->data, header_length};
+        to.descs[0] = b->desc;
+    }
+    size_t n = own + fill_iov(iov, count, to.iov + own, to.descs + own);
+    if (UCS_LIKELY(n <= owner().limit.max_iov)) {
+        return n;
+    }
+    size_t length = header_length;
+    for (size_t i = own; i < n; ++i) {
+        copy_bytes(b->data + length, to.iov[i].iov_base, to.iov[i].iov_len);
+        length += to.iov[i].iov_len;
+    }
+    to.iov[0] = {b->data, length};
+    to.descs[0] = b->desc;
+    return 1;
+}
+
 ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length,
                           const uct_iov_t *iov, size_t count, unsigned,
                           uct_completion_t *completion)
@@ -224,8 +248,8 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
     if (UCS_UNLIKELY(id >= UCT_AM_ID_MAX)) {
         return above_limit("uct_ep_am_zcopy: id", id, UCT_AM_ID_MAX - 1);
     }
-    if (UCS_UNLIKELY(count >= limit.max_iov)) {
-        return above_limit("uct_ep_am_zcopy: iovcnt", count, limit.max_iov - 1);
+    if (UCS_UNLIKELY(count >= max_iov)) {
+        return above_limit("uct_ep_am_zcopy: iovcnt", count, max_iov - 1);
     }
     if (UCS_UNLIKELY(header_length > limit.max_header)) {
         return above_limit("uct_ep_am_zcopy: header_length", header_length, limit.max_header);
@@ -246,17 +270,9 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
     }
     // The header is the caller's again when we return.
     copy_bytes(b->data, header, header_length);
-    iovec pieces[max_iov];
-    void *descs[max_iov];
-    size_t n = 0;
-    if (header_length > 0) {
-        pieces[n] = {b->data, header_length};
-        descs[n++] = b->desc;
-    }
-    n += fill_iov(iov, count, pieces + n, descs + n);
-    fi_msg message{.msg_iov = pieces,
-                   .desc = descs,
-                   .iov_count = n,
+    fi_msg message{.msg_iov = b->pieces.iov,
+                   .desc = b->pieces.descs,
+                   .iov_count = fill_message(b, header_length, iov, count),
                    .addr = address,
                    .context = static_cast<fi_context2 *>(b),
                    .data = with_mark(id)};

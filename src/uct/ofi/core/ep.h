@@ -128,6 +128,7 @@ class ep final : public uct::ep {
     ssize_t send_packed(buffer_op *b, uint64_t data, size_t length);
     ssize_t post_packed(buffer_op *b);
     ssize_t post_parts(buffer_op *b);
+    size_t fill_message(buffer_op *b, size_t header_length, const uct_iov_t *iov, size_t count);
     ssize_t send_small(buffer_op *b, uint8_t id, size_t length, unsigned alone);
     bool streaming(unsigned alone);
     // A small message went by itself. The time that the core took for it is not the program's

@@ -176,7 +176,7 @@ iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct::ofi::md &own
       signal_cpu(params.field_mask & UCT_IFACE_PARAM_FIELD_CPU_MASK
                      ? ucs_cpu_set_find_lcs(&params.cpu_mask)
                      : -1),
-      ops_({.object_size = sizeof(flush_op),
+      ops_({.object_size = std::max(sizeof(flush_op), sizeof(zcopy_op)),
             .chunk = 256,
             .object_init =
                 [](void *, void *object) {
@@ -380,7 +380,7 @@ void iface::fill_attr(uct_iface_attr_t *attr) const
     attr->cap.am.max_bcopy = limit.segment;
     attr->cap.am.max_zcopy = limit.whole;
     attr->cap.am.max_hdr = limit.max_header;
-    attr->cap.am.max_iov = limit.max_iov - 1; // the header takes one
+    attr->cap.am.max_iov = max_iov - 1; // the header takes one; what the core cannot is copied
     attr->cap.am.opt_zcopy_align = 1;
     attr->cap.am.align_mtu = 1;
     if (limit.rma) {

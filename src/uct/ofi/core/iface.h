@@ -60,7 +60,6 @@ struct limits {
     size_t put_inject;  // largest write that is injected, and done then
 };
 
-constexpr size_t max_iov = 4;        // pieces of one operation
 constexpr size_t short_limit = 1024; // of max_short: beyond, a pool buffer costs no more
 
 // What a caller gave as the address of a peer. Lengths are SIZE_MAX where he does not know.
@@ -85,6 +84,7 @@ class iface : public uct::iface {
     void attach(ep &from, const peer_address &to);
     virtual ucs_status_t write_address(uct_iface_addr_t *address) = 0;
 
+    zcopy_op *get_zcopy() { return static_cast<zcopy_op *>(ops_.get()); }
     op *get_op() { return static_cast<op *>(ops_.get()); }
     buffer_op *get_buffer() { return static_cast<buffer_op *>(buffers_.get()); }
     receive_op *get_receive() { return static_cast<receive_op *>(receives_.get()); }

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <rdma/fabric.h>
+#include <sys/uio.h>
 
 namespace uct::ofi {
 
@@ -44,6 +45,19 @@ struct op : fi_context2 {
     ucs::list_node link; // in the owner's list; not for receives
 };
 
+constexpr size_t max_iov = 4; // pieces of one operation
+
+// The pieces of an operation. They live in it, because some cores read them until it is over.
+struct op_pieces {
+    iovec iov[max_iov];
+    void *descs[max_iov];
+};
+
+// A put or get of the user's pieces.
+struct zcopy_op : op {
+    op_pieces pieces;
+};
+
 // A flush or fence of the interface: how many operations it still waits for.
 struct flush_op : op {
     size_t left;
@@ -52,6 +66,7 @@ struct flush_op : op {
 // An operation with a buffer of the interface's segment size in registered memory.
 struct buffer_op : op {
     void *desc; // of the buffer's registration; nullptr where none is needed
+    op_pieces pieces;
     char *data;
     size_t length; // of what waits to be sent, of a get, or of an atomic's value
     size_t sent;   // of what leaves in parts

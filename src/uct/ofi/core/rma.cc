@@ -67,9 +67,9 @@ ssize_t ep::put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_
 
 ucs_status_t ep::write_buffer(buffer_op *b, size_t length, uint64_t remote, uct_rkey_t key)
 {
-    iovec piece{b->data, length};
+    b->pieces.iov[0] = {b->data, length};
     fi_rma_iov where{remote - rkey::of(key)->offset, length, rkey::of(key)->key};
-    fi_msg_rma message{.msg_iov = &piece,
+    fi_msg_rma message{.msg_iov = b->pieces.iov,
                        .desc = &b->desc,
                        .iov_count = 1,
                        .addr = address,
@@ -105,20 +105,18 @@ ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
     if (UCS_UNLIKELY(count > owner().limit.max_iov)) {
         return above_limit("uct_ep_put_zcopy: iovcnt", count, owner().limit.max_iov);
     }
-    iovec pieces[max_iov];
-    void *descs[max_iov];
-    size_t n = fill_iov(iov, count, pieces, descs);
-    size_t length = total_length(pieces, n);
+    size_t length = iov_length(iov, count);
     if (length == 0) {
         return UCS_OK;
     }
-    op *o = owner().get_op();
+    zcopy_op *o = owner().get_zcopy();
     if (UCS_UNLIKELY(!o)) {
         return no_resource();
     }
+    size_t n = fill_iov(iov, count, o->pieces.iov, o->pieces.descs);
     fi_rma_iov where{remote - rkey::of(key)->offset, length, rkey::of(key)->key};
-    fi_msg_rma message{.msg_iov = pieces,
-                       .desc = descs,
+    fi_msg_rma message{.msg_iov = o->pieces.iov,
+                       .desc = o->pieces.descs,
                        .iov_count = n,
                        .addr = address,
                        .rma_iov = &where,
@@ -218,18 +216,17 @@ ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
     if (UCS_UNLIKELY(count > owner().limit.max_iov)) {
         return above_limit("uct_ep_get_zcopy: iovcnt", count, owner().limit.max_iov);
     }
-    iovec pieces[max_iov];
-    void *descs[max_iov];
-    size_t n = fill_iov(iov, count, pieces, descs);
-    if (total_length(pieces, n) == 0) {
+    if (iov_length(iov, count) == 0) {
         return UCS_OK;
     }
-    op *o = owner().get_op();
+    zcopy_op *o = owner().get_zcopy();
     if (UCS_UNLIKELY(!o)) {
         return no_resource();
     }
-    ssize_t ret = fi_readv(target, pieces, descs, n, address, remote - rkey::of(key)->offset,
-                           rkey::of(key)->key, static_cast<fi_context2 *>(o));
+    size_t n = fill_iov(iov, count, o->pieces.iov, o->pieces.descs);
+    ssize_t ret =
+        fi_readv(target, o->pieces.iov, o->pieces.descs, n, address, remote - rkey::of(key)->offset,
+                 rkey::of(key)->key, static_cast<fi_context2 *>(o));
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret, o);
     }

@@ -38,6 +38,7 @@ constexpr size_t tag_own_pieces = 2; // of a posted receive: the prefix and the 
 // A receive of the user. The prefix lands here, the rest in the user's memory.
 struct tag_receive_op : op {
     tag_prefix prefix;
+    op_pieces pieces;
     void *desc;                 // of the registration of the above
     uct_tag_context_t *context; // nullptr: cancelled by force
     size_t room;                // in the user's memory

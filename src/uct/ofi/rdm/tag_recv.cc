@@ -66,8 +66,7 @@ ucs_status_t tag_receives::post(uct_tag_t tag, uct_tag_t mask, const uct_iov_t *
     if (UCS_UNLIKELY(!r)) {
         return UCS_ERR_NO_MEMORY;
     }
-    iovec pieces[max_iov];
-    void *descs[max_iov];
+    auto &[pieces, descs] = r->pieces;
     pieces[0] = {&r->prefix, sizeof(r->prefix)};
     descs[0] = r->desc;
     size_t n = 1 + fill_iov(iov, count, pieces + 1, descs + 1);

@@ -110,8 +110,7 @@ ucs_status_t ep::tag_eager_zcopy(uct_tag_t tag, uint64_t imm, const uct_iov_t *i
         return no_resource();
     }
     write_prefix(b->data, tag, imm, length);
-    iovec pieces[max_iov];
-    void *descs[max_iov];
+    auto &[pieces, descs] = b->pieces;
     pieces[0] = {b->data, sizeof(tag_prefix)};
     descs[0] = b->desc;
     size_t n = 1 + fill_iov(iov, count, pieces + 1, descs + 1);
