@@ -172,8 +172,8 @@ bool selection::tl_listed(const tl_resource &rsc)
 
 bool selection::component_listed(const char *name) const
 {
-    // tcprdm reaches whom tcp reaches, slower: it is for those who name it.
-    return strcmp(name, "tcprdm") != 0 ||
+    // These reach whom tcp reaches, slower: they are for those who name them.
+    return (strcmp(name, "tcprdm") != 0 && strcmp(name, "sockets") != 0) ||
            (!negate_ && std::any_of(tls_.begin(), tls_.end(), [&](const entry &e) {
                return strcasecmp(e.name.c_str(), name) == 0;
            }));

@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <new>
 #include <rdma/fi_tagged.h>
+#include <span>
 #include <tuple>
 
 namespace uct::ofi {
@@ -99,6 +101,78 @@ std::vector<device> find_devices(const core &c)
     return found;
 }
 
+// What libfabric has, by name. No provider is asked, so that this may be called from one.
+std::vector<std::string> provider_names()
+{
+    fi_info *list = nullptr;
+    std::vector<std::string> names;
+    if (fi_getinfo(api_version, nullptr, nullptr, FI_PROV_ATTR_ONLY, nullptr, &list) == 0) {
+        for (const fi_info *info = list; info; info = info->next) {
+            names.emplace_back(info->fabric_attr->prov_name);
+        }
+    }
+    fi_freeinfo(list);
+    return names;
+}
+
+// Not ours, no layer above others, and not what would come back to us: UCX itself, by two names.
+bool is_core_name(const std::string &name)
+{
+    constexpr const char *never[] = {"ucxlike", "ucx", "mlx", "lnx", "coll"};
+    return std::none_of(std::begin(never), std::end(never),
+                        [&](const char *n) { return name == n; }) &&
+           !name.starts_with("ofi_") && !name.starts_with("off_");
+}
+
+// A core that nobody has told us of is used if it has what UCT needs: messages in order to other
+// hosts.
+bool serves(const device &d)
+{
+    const fi_info *info = d.infos.front();
+    constexpr uint64_t needed = FI_MSG | FI_SEND | FI_RECV | FI_REMOTE_COMM;
+    if ((info->caps & needed) != needed || !keeps_order(info)) {
+        ucs_debug("%s of provider %s is not used: %s", d.name.c_str(), info->fabric_attr->prov_name,
+                  keeps_order(info) ? "it sends no messages to other hosts"
+                                    : "it keeps no order of messages");
+        return false;
+    }
+    return true;
+}
+
+std::vector<device> serving(std::vector<device> all)
+{
+    auto rest = std::stable_partition(all.begin(), all.end(), serves);
+    for (auto d = rest; d != all.end(); ++d) {
+        for (const fi_info *info : d->infos) {
+            fi_freeinfo(const_cast<fi_info *>(info));
+        }
+    }
+    all.erase(rest, all.end());
+    return all;
+}
+
+void add(inventory *found, const core &c, std::vector<device> list)
+{
+    if (!list.empty()) {
+        found->cores.push_back(c);
+        found->devices[c.transport] = std::move(list);
+    }
+}
+
+// The connectionless endpoints of every provider that the candidates leave.
+void find_others(inventory *found, std::span<const core> candidates)
+{
+    for (const std::string &name : provider_names()) {
+        bool known = std::any_of(candidates.begin(), candidates.end(),
+                                 [&](const core &c) { return c.provider == name; });
+        core c{name.substr(0, 9), name, FI_EP_RDM};
+        if (known || !is_core_name(name) || found->devices.contains(c.transport)) {
+            continue;
+        }
+        add(found, c, serving(find_devices(c)));
+    }
+}
+
 const inventory &find_all()
 {
     static const inventory *all = [] {
@@ -115,12 +189,9 @@ const inventory &find_all()
             {"tcp", tcp, FI_EP_MSG},   {"tcprdm", tcp_rdm, FI_EP_RDM},
         };
         for (const core &c : candidates) {
-            std::vector<device> list = find_devices(c);
-            if (!list.empty()) {
-                found->cores.push_back(c);
-                found->devices[c.transport] = std::move(list);
-            }
+            add(found, c, find_devices(c));
         }
+        find_others(found, candidates);
         return found;
     }();
     return *all;

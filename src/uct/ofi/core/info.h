@@ -31,8 +31,8 @@ struct device {
     std::vector<const fi_info *> infos; // one for each way to open it, the best first: see better()
 };
 
-// Transports whose provider has at least one device here, in order of preference. The provider
-// behind "tcp" is the one UCX_TCP_CORE names, "tcp" by default.
+// Transports whose provider has a device here: those with names of ours, in order of preference,
+// then the rest. The provider behind "tcp" is the one UCX_TCP_CORE names, "tcp" by default.
 const std::vector<core> &cores();
 
 // nullptr when there is no such transport here.
