@@ -203,6 +203,18 @@ TEST_P(ucp_sgl, b113_lists_that_do_not_match_are_refused)
     rkeys[2] = keys[0];
     buffers[0] = nullptr;
     refused(p);
+    buffers[0] = data[0].data();
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+              UCS_PTR_STATUS(ucp_put_nbx(ab, &local_list, count, at(0), UCP_RKEY_INVALID, &p)));
+    EXPECT_EQ(
+        UCS_ERR_INVALID_PARAM,
+        UCS_PTR_STATUS(ucp_put_nbx(ab, &local_list, count, UCP_REMOTE_ADDR_INVALID, keys[0], &p)));
+    ucp_mem_h handles[count] = {memh[0], memh[0], memh[0]}; // none holds the buffers
+    local_list.field_mask |= UCP_DT_LOCAL_SGL_FIELD_MEMHS;
+    local_list.memhs = handles;
+    refused(p);
+    handles[0] = nullptr;
+    refused(p);
 }
 
 // ---- locked pages and limits of access

@@ -4,6 +4,7 @@
 // it would go alone, and one request that ends with the last of them.
 #include "ucp/rma/sgl.h"
 
+#include "ucs/checked.h"
 #include "ucs/log.h"
 
 namespace ucp {
@@ -28,9 +29,17 @@ struct lists {
         return local.field_mask & UCP_DT_LOCAL_SGL_FIELD_STRIDES ? local.strides[i]
                                                                  : local.lengths[i];
     }
-    ucp_mem *memh(size_t i) const
+    bool has_memhs() const { return (local.field_mask & UCP_DT_LOCAL_SGL_FIELD_MEMHS) != 0; }
+    ucp_mem *memh(size_t i) const { return has_memhs() ? local.memhs[i] : nullptr; }
+    // Every block of the element lies in its registration.
+    bool covered(size_t i) const
     {
-        return local.field_mask & UCP_DT_LOCAL_SGL_FIELD_MEMHS ? local.memhs[i] : nullptr;
+        const mapping m = {0, reinterpret_cast<uintptr_t>(memh(i)->address), memh(i)->length,
+                           memh(i)};
+        size_t span;
+        return !__builtin_mul_overflow(blocks(i) - 1, stride(i), &span) &&
+               ucs::checked_sum(&span, span, local.lengths[i]) &&
+               m.holds(reinterpret_cast<uintptr_t>(local.buffers[i]), span);
     }
 };
 
@@ -52,6 +61,9 @@ ucs_status_t check_element(const char *call, const ucp_ep *ep, const lists &l, s
         return UCS_OK;
     }
     UCS_CHECK_ARG(l.local.buffers[i], "%s: the buffer of element %zu must not be NULL", call, i);
+    UCS_CHECK_ARG(!l.has_memhs() || (l.memh(i) && l.covered(i)),
+                  "%s: the memory handle of element %zu is NULL or does not hold the buffer", call,
+                  i);
     UCS_CHECK_ARG(l.remote.rkeys[i], "%s: the key of element %zu must not be NULL", call, i);
     UCS_CHECK_ARG(l.remote.rkeys[i]->ep == ep, "%s: the key of element %zu is of another endpoint",
                   call, i);
@@ -67,6 +79,10 @@ ucs_status_t check_lists(const rma_args &a, const ucp_request_param_t *param) no
                       has(param, UCP_OP_ATTR_FIELD_REMOTE_DATATYPE) &&
                       (param->remote_datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_SGL,
                   "%s: lists must be on both sides: param->datatype and param->remote_datatype",
+                  a.call);
+    UCS_CHECK_ARG(a.address == UCP_REMOTE_ADDR_INVALID && a.rkey == UCP_RKEY_INVALID,
+                  "%s: lists have addresses and keys of their own: remote_addr and rkey must be "
+                  "UCP_REMOTE_ADDR_INVALID and UCP_RKEY_INVALID",
                   a.call);
     UCS_CHECK_ARG(!has(param, UCP_OP_ATTR_FIELD_REMOTE_COUNT) || param->remote_count == a.count,
                   "%s: param->remote_count %zu must be count, %zu", a.call, param->remote_count,
