@@ -41,7 +41,27 @@ else
     check "ucx_info -d lists transports and devices" says_on_ours '#      Transport: shm' '#      Transport: tcp' \
         '#         Device: lo' '#      Transport: self' 'connection:  *to ep, to iface' -- -d
 fi
-check "ucx_info -c lists settings" says_on_ours '^UCX_LOG_LEVEL=' -- -c
+# Debian's libucs prints its own settings, whichever libucp is loaded; those of UCP and UCT come from the
+# library that has them. Ours leaves theirs out, and ucxlike_info prints its own.
+lists_no_settings_of_another_library()
+{
+    local foreign
+    says_on_ours '^UCX_LOG_LEVEL=' -- -c || return
+    foreign=$(grep -E '^UCX_(TLS|RNDV_|TCP_|SELF_)' "$scratch/output")
+    [ -z "$foreign" ] || {
+        echo "settings of another libucp or libuct: $foreign"
+        return 1
+    }
+}
+
+own_tool_lists_settings()
+{
+    on_ours LD_LIBRARY_PATH="$libdir:$libraries" UCX_RNDV_THRESH=4321 "$prefix/bin/ucxlike_info" -c >"$scratch/output" &&
+        grep -qx 'UCX_RNDV_THRESH=4321' "$scratch/output" && grep -q '^UCX_TLS=' "$scratch/output"
+}
+
+check "ucx_info -c lists no settings of another library" lists_no_settings_of_another_library
+check "ucxlike_info -c lists settings" own_tool_lists_settings
 check "ucx_info -p prints a context" says_on_ours '# UCP context' '#  *resource 0 ' -- -p -u tarsw
 check "ucx_info -w prints a worker" says_on_ours '# UCP worker' -- -w -u tarsw
 check "ucx_info -e prints an endpoint" says_on_ours '# UCP endpoint' 'lane\[0\]' -- -e -u tarsw
