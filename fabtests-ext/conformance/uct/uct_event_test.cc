@@ -190,6 +190,34 @@ TEST_P(uct_event, 210_who_only_polls_is_in_no_set)
     }
 }
 
+// The callback comes once for each arming, as often as that is done.
+TEST_P(uct_event, 211_the_callback_can_be_armed_again)
+{
+    if (!(a().attr.cap.event_flags & UCT_IFACE_FLAG_EVENT_ASYNC_CB)) {
+        GTEST_SKIP() << "no callback";
+    }
+    std::atomic<size_t> calls = 0;
+    open({.on_event = [](void *arg, unsigned) { ++*static_cast<std::atomic<size_t> *>(arg); },
+          .on_event_arg = &calls});
+    uct_ep_h ep = a().connect(b());
+    for (size_t round = 1; round <= 4; ++round) {
+        ucs_status_t status = UCS_ERR_BUSY;
+        ASSERT_TRUE(until([&] {
+            status = uct_iface_event_arm(b().iface, UCT_EVENT_RECV);
+            return status != UCS_ERR_BUSY;
+        }));
+        ASSERT_EQ(status, UCS_OK) << round;
+        size_t before = calls;
+        ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+        auto end = std::chrono::steady_clock::now() + patience;
+        while (calls == before && std::chrono::steady_clock::now() < end) {
+            uct_worker_progress(a().worker);
+        }
+        ASSERT_GT(calls, before) << round;
+        ASSERT_TRUE(until([&] { return b().received.size() == round; }));
+    }
+}
+
 UCT_INSTANTIATE(uct_event);
 
 } // namespace

@@ -358,7 +358,9 @@ ucs_status_t iface::try_wait(std::vector<fid_t> queues)
 
 void iface::announce_event(int fd)
 {
-    if (async_event_cb_) {
+    if (event_watch_) {
+        event_watch_.set_events(EPOLLIN | EPOLLONESHOT); // a callback may be running
+    } else if (async_event_cb_) {
         event_watch_ = ucs::async_watch::fd(
             fd, EPOLLIN | EPOLLONESHOT,
             [](void *arg, uint32_t) {
