@@ -48,6 +48,19 @@ struct waiting {
     }
 };
 
+TEST_P(uct_flow, descriptors_that_the_user_keeps_do_not_stop_the_sender)
+{
+    uct_ep_h ep = a().connect(b());
+    b().keep = true;
+    constexpr uint64_t count = 2000;
+    for (uint64_t i = 0; i < count; ++i) {
+        ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, i, nullptr, 0); }), UCS_OK) << i;
+        progress();
+    }
+    ASSERT_TRUE(until([&] { return b().received.size() == count; }));
+    expect_order(b().received);
+}
+
 TEST_P(uct_flow, 205_pending_waits_its_turn)
 {
     uct_ep_h ep = a().connect(b());

@@ -63,13 +63,19 @@ class iface final : public uct::iface {
     unsigned progress();
     void close() { delete this; }
 
-    message *get() { return static_cast<message *>(messages_.get()); }
+    // nullptr: too many wait. What the user keeps does not count.
+    message *get()
+    {
+        return UCS_LIKELY(queued_ < most_queued_) ? static_cast<message *>(messages_.get())
+                                                  : nullptr;
+    }
     void put(message *m) { messages_.put(m); }
     void send(message *m, uint8_t id, size_t length)
     {
         m->id = id;
         m->length = length;
         queue_.push(m);
+        ++queued_;
         if (UCS_UNLIKELY(armed_)) {
             wake();
         }
@@ -86,8 +92,10 @@ class iface final : public uct::iface {
     const uint64_t id_ = ucs::random_u64();
     const size_t segment_;
     const size_t max_num_eps_; // asked for; 0: none
+    const unsigned most_queued_;
     ucs::mpool_base messages_;
     ucs::queue<message, &message::next> queue_;
+    unsigned queued_ = 0;
     int event_fd_ = -1;
     bool armed_ = false; // whoever sends wakes a thread that sleeps on event_fd_
 };
@@ -176,13 +184,13 @@ iface::iface(uct_worker &worker, uct_md &domain, const uct_iface_params_t &param
              const uct_iface_config &config)
     : uct::iface(table(), worker, domain, params), segment_(segment_of(config)),
       max_num_eps_(config.v.max_num_eps),
+      most_queued_(config.v.tx_queue_len ? config.v.tx_queue_len : queue_length),
       messages_(
           {.object_size =
                payload_offset(rx_headroom_, std::max<size_t>(16, am_alignment_), am_align_offset_) +
                segment_,
            .align = std::max<size_t>(64, am_alignment_),
            .chunk = 32,
-           .max = config.v.tx_queue_len ? config.v.tx_queue_len : queue_length,
            .arg = this,
            .object_init = [](void *arg, void *object) {
                auto *home = static_cast<self::iface *>(arg);
@@ -248,8 +256,9 @@ unsigned iface::progress()
 {
     unsigned count = 0;
     // What the handlers send waits for the next round.
-    for (size_t n = messages_.used(); n > 0 && !queue_.empty(); --n) {
+    for (unsigned n = queued_; n > 0 && !queue_.empty(); --n) {
         message *m = queue_.pop();
+        --queued_;
         if (deliver(m->id, m->payload, m->length, UCT_CB_PARAM_FLAG_DESC) != UCS_INPROGRESS) {
             put(m);
         }
