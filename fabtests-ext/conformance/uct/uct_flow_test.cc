@@ -2,6 +2,9 @@
 // Pending requests, flush, progress callbacks, and the end of endpoints.
 #include "fabtests-ext/conformance/common/uct_entity.h"
 
+#include <cstdio>
+#include <unistd.h>
+
 namespace uct_conformance {
 namespace {
 
@@ -30,6 +33,21 @@ class uct_flow : public uct_test {
     }
 };
 
+// Memory of this process, bytes.
+size_t resident()
+{
+    size_t total = 0;
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file && fscanf(file, "%zu %zu", &total, &pages) != 2) {
+        pages = 0;
+    }
+    if (file) {
+        fclose(file);
+    }
+    return pages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
 struct waiting {
     uct_pending_req_t request;
     uct_ep_h ep;
@@ -47,6 +65,42 @@ struct waiting {
         return status;
     }
 };
+
+// What a peer does not take does not pile up without an end, whether the sender progresses after
+// each message or after many.
+TEST_P(uct_flow, a_peer_that_makes_no_progress_pushes_back)
+{
+    if (alone()) {
+        GTEST_SKIP() << "its progress is the receiver's";
+    }
+    constexpr uint64_t most = 3000000;
+    uint64_t next = 0;
+    for (unsigned between : {1u, 256u}) {
+        uct_ep_h ep = a().connect(b());
+        ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, next, nullptr, 0); }), UCS_OK);
+        ++next;
+        ASSERT_TRUE(until([&] { return b().received.size() == next; }));
+        size_t before = resident();
+        uint64_t end = next + most;
+        for (unsigned refused = 0, calls = 0; refused < 1000 && next < end;) {
+            ucs_status_t status = posting([&] { return uct_ep_am_short(ep, 1, next, nullptr, 0); });
+            ASSERT_TRUE(status == UCS_OK || status == UCS_ERR_NO_RESOURCE);
+            next += status == UCS_OK;
+            refused = status == UCS_OK ? 0 : refused + 1;
+            if (++calls % between == 0 || refused > 0) {
+                uct_worker_progress(a().worker);
+            }
+        }
+        EXPECT_LT(next, end);
+        if (!sanitized) {
+            EXPECT_LT(resident(), before + (64ul << 20));
+        }
+        ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, next, nullptr, 0); }), UCS_OK);
+        ++next;
+        ASSERT_TRUE(until([&] { return b().received.size() == next; }));
+        expect_order(b().received);
+    }
+}
 
 TEST_P(uct_flow, descriptors_that_the_user_keeps_do_not_stop_the_sender)
 {

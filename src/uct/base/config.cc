@@ -52,6 +52,11 @@ constexpr field iface_fields[] = {
      "How long a connection may take to come up; a peer need not make progress meanwhile. Not of "
      "self and shm, which make none.",
      offsetof(iface_values, connect_timeout), &time_},
+    {"BACKLOG", "16384",
+     "Small messages of an endpoint that the provider may hold for a peer that takes none. Further "
+     "sends find no room until the peer makes progress. Not of self and shm, which have bounds of "
+     "their own.",
+     offsetof(iface_values, backlog), &uint_},
     {"BATCH", "4224",
      "Largest message that may leave together with others, when they are sent faster than one by "
      "one, in bytes. 0: none. Of tcp alone.",
@@ -71,8 +76,8 @@ struct rows {
 };
 constexpr rows shm_rows = {0, 5};
 constexpr rows self_rows = {2, 3};
-constexpr rows network_rows = {1, 5};
-constexpr rows tcp_rows = {1, 8};
+constexpr rows network_rows = {1, 6};
+constexpr rows tcp_rows = {1, 9};
 
 constexpr field cm_fields[] = {
     {"PRIV_DATA_LEN", "4k", "Private data a connection request or reply carries, in bytes.",

@@ -48,6 +48,7 @@ struct uct_iface_config final : uct::config_object {
         unsigned tx_queue_len = 0;  // TX_QUEUE_LEN: operations in flight; 0: as the provider says
         unsigned max_num_eps = 0;   // MAX_NUM_EPS: 0: as the provider says
         double connect_timeout = 0; // CONN_TIMEOUT, seconds
+        unsigned backlog = 0;       // BACKLOG, messages
         size_t batch = 0;           // BATCH, bytes
         bool attend = false;        // ATTEND
         bool local_pacing = false;  // LOCAL_PACING

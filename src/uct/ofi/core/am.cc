@@ -26,7 +26,8 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
         }
     }
     expect_region();
-    if (UCS_UNLIKELY(length + sizeof(header) > owner().limit.on_stack || id >= UCT_AM_ID_MAX)) {
+    if (UCS_UNLIKELY(length + sizeof(header) > owner().limit.on_stack || id >= UCT_AM_ID_MAX ||
+                     injected_ >= owner().limit.inject_run)) {
         return am_short_buffered(id, header, payload, length);
     }
     if (owner().limit.batched > 0 && streaming(burst_alone)) {
@@ -39,6 +40,7 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret);
     }
+    ++injected_;
     note_small(burst_alone);
     posted_message();
     return UCS_OK;
@@ -54,7 +56,7 @@ ucs_status_t ep::am_short_buffered(uint8_t id, uint64_t header, const void *payl
         return above_limit("uct_ep_am_short: length", length,
                            owner().limit.max_short - sizeof(header));
     }
-    buffer_op *b = owner().get_buffer();
+    buffer_op *b = get_send_buffer();
     if (!b) {
         return no_resource();
     }
@@ -76,7 +78,7 @@ ucs_status_t ep::am_short_iov(uint8_t id, const uct_iov_t *iov, size_t count)
         return above_limit("uct_ep_am_short_iov: length", iov_length(iov, count),
                            owner().limit.max_short);
     }
-    buffer_op *b = owner().get_buffer();
+    buffer_op *b = get_send_buffer();
     if (UCS_UNLIKELY(!b)) {
         return no_resource();
     }
@@ -114,7 +116,7 @@ ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned f
         }
     }
     expect_region();
-    buffer_op *b = owner().get_buffer();
+    buffer_op *b = get_send_buffer();
     if (UCS_UNLIKELY(!b)) {
         return no_resource();
     }
@@ -171,10 +173,12 @@ ssize_t ep::send_packed(buffer_op *b, uint64_t data, size_t length)
 UCS_ALWAYS_INLINE ssize_t ep::post_packed(buffer_op *b)
 {
     ssize_t ret;
-    if (b->length <= owner().limit.inject) {
+    const limits &limit = owner().limit;
+    if (b->length <= limit.inject && injected_ < limit.inject_run) {
         ret = fi_injectdata(target, b->data, b->length, with_mark(b->cq_data), address);
         if (UCS_LIKELY(ret == 0)) {
             owner().put(b);
+            ++injected_;
             posted_message();
         }
     } else if (bell_) {
@@ -187,6 +191,11 @@ UCS_ALWAYS_INLINE ssize_t ep::post_packed(buffer_op *b)
                           static_cast<fi_context2 *>(b));
         if (UCS_LIKELY(ret == 0)) {
             posted(b, op::kind::send, nullptr);
+            if (injected_ >= limit.inject_run) {
+                b->mark = true;
+                ++marks_;
+                injected_ = 0;
+            }
             posted_message();
         }
     }

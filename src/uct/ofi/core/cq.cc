@@ -251,6 +251,9 @@ void iface::finish(op *o, ucs_status_t status)
         }
     }
     ended(o->sequence);
+    if (UCS_UNLIKELY(o->mark) && o->owner) {
+        --o->owner->marks_;
+    }
     uct_completion_t *completion = o->completion;
     if (UCS_UNLIKELY(o->what >= op::kind::get_bcopy)) {
         finish_special(o, status);

@@ -36,6 +36,7 @@ size_t total_length(const iovec *pieces, size_t count)
 void ep::posted(op *o, op::kind what, uct_completion_t *completion)
 {
     o->what = what;
+    o->mark = false;
     o->owner = this;
     o->sequence = ++owner().posted_;
     o->completion = completion;

@@ -91,6 +91,9 @@ class ep final : public uct::ep {
     static constexpr size_t atomic_compare = 8;
     static constexpr size_t atomic_result = 16;
 
+    // Of injected messages: see backlog_full().
+    static constexpr uint32_t most_marks = 16;
+
     // What a fence has to wait for; nullptr: nothing.
     op *last_overtaken();
     // Behind a closed fence the endpoint is not ready, not even for memory that is mapped here.
@@ -115,7 +118,7 @@ class ep final : public uct::ep {
   private:
     friend class ofi::iface;
 
-    ofi::iface &owner() { return static_cast<ofi::iface &>(owner_); }
+    ofi::iface &owner() const { return static_cast<ofi::iface &>(owner_); }
     bool post_held() override;
 
     UCS_NOINLINE ucs_status_t am_short_buffered(uint8_t id, uint64_t header, const void *payload,
@@ -141,6 +144,8 @@ class ep final : public uct::ep {
     }
     UCS_NOINLINE ucs_status_t add_to_batch(uint8_t id, const void *head, size_t head_length,
                                            const void *payload, size_t length, unsigned alone);
+    // nullptr: there is no room.
+    buffer_op *get_send_buffer() { return backlog_full() ? nullptr : owner().get_buffer(); }
     void drop_unsent();
     void leave_operations();
     template <class T>
@@ -148,6 +153,13 @@ class ep final : public uct::ep {
                         uct_rkey_t key, uct_completion_t *completion);
     ssize_t send_atomic(buffer_op *b, bool fetches, unsigned op, fi_datatype type, uint64_t remote,
                         uint64_t key);
+    // What is injected has no completion, and some cores take any number for a peer that takes
+    // none. So after each run of injected messages one goes as a mark, with a completion; with so
+    // many marks on their way there is no room for more.
+    bool backlog_full() const
+    {
+        return UCS_UNLIKELY(marks_ >= most_marks) && injected_ >= owner().limit.inject_run;
+    }
     // Where remote memory is here: in a mapping of it or, if it is of this process, at its address.
     // shm 2.x completes writes to its own process early and reads only when the target progresses.
     char *here(uct_rkey_t key, uint64_t remote, size_t length) const
@@ -213,7 +225,9 @@ class ep final : public uct::ep {
     uint64_t batch_begun_ = 0;          // when batch_ was
     bool reached_ = false;              // a post succeeded; off-node
     uint32_t number_ = 0;
-    uint8_t fenced_ = 0; // kinds of fences that are closed
+    uint32_t injected_ = 0; // messages since the last mark
+    uint32_t marks_ = 0;    // on their way
+    uint8_t fenced_ = 0;    // kinds of fences that are closed
 };
 
 } // namespace uct::ofi

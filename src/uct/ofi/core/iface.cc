@@ -105,6 +105,8 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
     l.max_header = std::min<size_t>(l.segment, 512);
     l.on_stack = std::min(l.inject, l.max_short);
     l.batched = domain.provider.transport == "tcp" ? std::min(config.v.batch, l.segment / 4) : 0;
+    // shm's queue has a bound of its own.
+    l.inject_run = domain.on_node() ? SIZE_MAX : std::max(config.v.backlog / ep::most_marks, 1u);
     l.rma = (info.caps & FI_RMA) != 0;
     l.max_iov = std::min<size_t>(info.tx_attr->iov_limit, max_iov);
     // Before libfabric 1.19 a receive with ignored bits of shm does not find what came before it.

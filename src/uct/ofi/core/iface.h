@@ -58,6 +58,7 @@ struct limits {
     bool tagged;        // the core matches tags
     bool immediate_rma; // a write or read is done when it was posted
     size_t put_inject;  // largest write that is injected, and done then
+    size_t inject_run;  // messages injected between two marks (ep.h)
 };
 
 constexpr size_t short_limit = 1024; // of max_short: beyond, a pool buffer costs no more
