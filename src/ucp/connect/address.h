@@ -41,6 +41,7 @@ struct unpacked_address {
     uint64_t pid_ns = 0;
     uint32_t pid = 0;
     std::string name;
+    bool from_here = true; // false: it came over a connection from another host
     std::vector<address_resource> resources;
 };
 

@@ -4,6 +4,7 @@
 #include "ucp/connect/cm.h"
 
 #include "ucp/connect/listener.h"
+#include "ucp/connect/locality.h"
 #include "ucp/connect/wireup.h"
 #include "ucp/endpoint/ep_control.h"
 #include "ucs/error.h"
@@ -268,6 +269,7 @@ void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &cl
     unpacked_address peer;
     ucs_status_t status = unpack_address(client.address, client.address_length, &peer);
     if (status == UCS_OK) {
+        note_origin(reinterpret_cast<const sockaddr *>(&request->client), &peer);
         status = choose_lanes(ep, peer);
     }
     if (status != UCS_OK) {
@@ -386,6 +388,9 @@ void on_connected(ucp_ep *ep, const event &ev) noexcept
             [&] { return unpack_address(server.address, server.address_length, &peer); });
     }
     if (status == UCS_OK) {
+        cm_addresses ends = {};
+        (void)query_addresses(ep, &ends); // none: it is of no host
+        note_origin(reinterpret_cast<const sockaddr *>(&ends.remote), &peer);
         status = ucs::guard([&] { return choose_lanes(ep, peer); });
     }
     if (status == UCS_OK) {

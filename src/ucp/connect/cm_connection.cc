@@ -4,6 +4,7 @@
 #include "ucp/connect/cm_connection.h"
 
 #include "ucp/connect/cm.h"
+#include "ucp/connect/locality.h"
 #include "ucp/endpoint/ep_control.h"
 #include "ucs/error.h"
 
@@ -151,6 +152,11 @@ void on_share(ucp_ep *ep, share_request asked)
         unpack_address(asked.address.data(), asked.address.size(), &peer) != UCS_OK) {
         return;
     }
+    cm_addresses ends;
+    if (query_addresses(ep, &ends) != UCS_OK) {
+        return;
+    }
+    note_origin(reinterpret_cast<const sockaddr *>(&ends.remote), &peer);
     cm_connection &to_share = *found->second;
     if (to_share.peer_uuid != peer.uuid || peer.uuid != c.peer_uuid || !to_share.established ||
         to_share.disconnected || to_share.open_lane(peer) != UCS_OK) {

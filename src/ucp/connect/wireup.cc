@@ -210,7 +210,7 @@ peer_watch::~peer_watch()
 void watch_peer(ucp_ep *ep, const unpacked_address &peer)
 {
     const ucs::host_identity &here = ucs::this_host();
-    if (!peer.has_host || peer.boot != here.boot || peer.pid_ns != here.pid_ns ||
+    if (!peer.from_here || !peer.has_host || peer.boot != here.boot || peer.pid_ns != here.pid_ns ||
         peer.pid == static_cast<uint32_t>(getpid())) {
         return;
     }

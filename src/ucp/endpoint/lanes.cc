@@ -29,6 +29,9 @@ std::vector<candidate> candidates_of(const ucp_worker &worker, const unpacked_ad
     std::vector<candidate> found;
     for (const auto &local : worker.ifaces) {
         const tl_resource &rsc = worker.context->resources[local->resource];
+        if (!peer.from_here && (rsc.cls == tl_class::self || rsc.cls == tl_class::shm)) {
+            continue;
+        }
         for (const address_resource &remote : peer.resources) {
             if (remote.tl_name != rsc.desc.tl_name ||
                 remote.device_addr.size() != local->device_addr.size() ||
