@@ -107,6 +107,18 @@ Values are read when an object is created and do not change afterwards. A value 
 makes the creation fail with
 .Dv UCS_ERR_INVALID_PARAM .
 .Pp
+What is set and has no effect is reported once in a process, by
+.Fn ucp_init :
+an unknown variable with a warning that has the nearest known name; a variable of UCX that is not
+below with its reason, at level
+.Li info ,
+or as a warning where the user asks for a behaviour that the library does not have; a transport or
+device that does not exist with a warning that lists what exists. With
+.Ev UCX_STRICT
+what would be a warning makes
+.Fn ucp_init
+fail. A variable of UCX that has UCX's default is not reported.
+.Pp
 Sizes are bytes, with
 .Li k , m , g
 for powers of 1024, or
@@ -121,7 +133,7 @@ The libfabric provider has further variables, see
 
 constexpr const char *process = R"(.Ss The process
 .Bl -tag -width Ds
-.It Ev UCX_LOG_LEVEL Ns = Ns Ar fatal | error | warn | diag | info | debug | trace | trace_req | data
+.It Ev UCX_LOG_LEVEL Ns = Ns Ar fatal | error | warn | diag | info | debug | trace | req | data
 What is logged.
 Default:
 .Li warn .
@@ -135,7 +147,11 @@ Default: standard error.
 .It Ev UCX_WARN_UNUSED_ENV_VARS Ns = Ns Ar y | n
 Warn about variables that begin with
 .Ev UCX_
-and are not known.
+and are not known. With
+.Li n
+they are no error of
+.Ev UCX_STRICT
+either.
 Default:
 .Li y .
 .It Ev UCX_CONFIG_DIR Ns = Ns Ar path

@@ -2,6 +2,7 @@
 // A configuration file that the caller names reaches the transports, too.
 #include "ucp/core/context.h"
 #include "ucp/core/worker.h"
+#include "ucs/log.h"
 
 #include <gtest/gtest.h>
 
@@ -78,6 +79,95 @@ TEST(ucp_config, takes_the_values_that_ucx_takes)
     EXPECT_EQ(UCS_OK, set("KEEPALIVE_NUM_EPS", "inf"));
     EXPECT_EQ(UINT_MAX, values.keepalive_num_eps);
     ucp_config_release(config);
+}
+
+TEST(ucp_config, takes_the_address_versions_of_ucx_and_no_others)
+{
+    ucp_config_t *config = nullptr;
+    ASSERT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
+    EXPECT_EQ(UCS_OK, ucp_config_modify(config, "ADDRESS_VERSION", "v2"));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, ucp_config_modify(config, "ADDRESS_VERSION", "bogus"));
+    ucp_config_release(config);
+}
+
+std::string logged;
+
+void keep(ucs::log::level, const char *, int, const char *text)
+{
+    logged += std::string(text) + "\n";
+}
+
+// Makes a context with one setting changed, and returns what was logged.
+std::string log_of_init(const char *name, const char *value, bool strict, ucs_status_t expected)
+{
+    ucp_config_t *config = nullptr;
+    EXPECT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
+    EXPECT_EQ(UCS_OK, ucp_config_modify(config, name, value));
+    EXPECT_EQ(UCS_OK, ucp_config_modify(config, "STRICT", strict ? "y" : "n"));
+    ucp_params_t params = {};
+    params.field_mask = UCP_PARAM_FIELD_FEATURES;
+    params.features = UCP_FEATURE_AM;
+    ucp_context_h context = nullptr;
+    logged.clear();
+    ucs::log::set_sink(keep);
+    EXPECT_EQ(expected, ucp_init(&params, config, &context));
+    ucs::log::set_sink(nullptr);
+    ucp_config_release(config);
+    if (context) {
+        ucp_cleanup(context);
+    }
+    return logged;
+}
+
+void expect_in(const std::string &text, const char *part)
+{
+    EXPECT_NE(std::string::npos, text.find(part)) << "'" << part << "' is not in: " << text;
+}
+
+TEST(ucp_config, names_transports_that_are_not_here_and_those_that_are)
+{
+    std::string text = log_of_init("TLS", "tcp,cuda_copy,dc_x,nosuch", false, UCS_OK);
+    expect_in(text, "TLS of ucp_config_modify(): no such transport here: cuda_copy, dc_x, nosuch");
+    expect_in(text, "what exists: ");
+    expect_in(text, "self");
+    expect_in(log_of_init("TLS", "tcp,cuda_copy", true, UCS_ERR_NO_DEVICE), "cuda_copy");
+    EXPECT_EQ("", log_of_init("TLS", "tcp,self", true, UCS_OK));
+    EXPECT_EQ("", log_of_init("TLS", "^cuda_copy,dc_x", true, UCS_OK));
+    expect_in(log_of_init("TLS", "^nosuch", false, UCS_OK), "nosuch");
+}
+
+TEST(ucp_config, names_devices_that_are_not_here_and_those_that_are)
+{
+    std::string text = log_of_init("NET_DEVICES", "lo,eth99", false, UCS_OK);
+    expect_in(text, "NET_DEVICES of ucp_config_modify(): no such device here: eth99");
+    expect_in(text, "what exists: ");
+    expect_in(log_of_init("NET_DEVICES", "lo,eth99", true, UCS_ERR_NO_DEVICE), "eth99");
+    EXPECT_EQ("", log_of_init("NET_DEVICES", "lo", true, UCS_OK));
+}
+
+TEST(ucp_config, names_the_variable_of_the_environment)
+{
+    setenv("UCX_TLS", "rc,tcp", 1);
+    std::string text = log_of_init("MAX_RNDV_RAILS", "2", false, UCS_OK);
+    unsetenv("UCX_TLS");
+    expect_in(text, "UCX_TLS: no such transport here: rc");
+}
+
+// Discovery happens once in a process, so the test has one of its own.
+TEST(ucp_config, names_the_core_of_tcp_that_is_not_here)
+{
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            setenv("UCX_TCP_CORE", "nosuch", 1);
+            std::string text = log_of_init("MAX_RNDV_RAILS", "2", false, UCS_OK);
+            expect_in(text, "UCX_TCP_CORE: no such provider with connected endpoints here: nosuch");
+            expect_in(text, "what exists: ");
+            expect_in(log_of_init("MAX_RNDV_RAILS", "2", true, UCS_ERR_INVALID_PARAM),
+                      "UCX_TCP_CORE");
+            exit(testing::Test::HasFailure() ? 1 : 0);
+        },
+        testing::ExitedWithCode(0), "");
 }
 
 } // namespace

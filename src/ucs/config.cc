@@ -14,8 +14,6 @@
 #include <mutex>
 #include <set>
 
-extern char **environ;
-
 namespace ucs::config {
 namespace {
 
@@ -23,11 +21,12 @@ constexpr const char *base_prefix = "UCX_";
 
 std::mutex known_mutex;
 
-// Variables of the tables filled so far, and the two that are read without a table.
+// Variables of the tables known so far, and those that are read without a table.
 std::set<std::string> &known_names()
 {
     static std::set<std::string> names = {"UCX_LOG_LEVEL", "UCX_LOG_FILE",
-                                          "UCX_WARN_UNUSED_ENV_VARS", "UCX_CONFIG_DIR"};
+                                          "UCX_WARN_UNUSED_ENV_VARS", "UCX_CONFIG_DIR",
+                                          "UCX_TCP_CORE"};
     return names;
 }
 
@@ -143,8 +142,6 @@ void fill_field(const table &t, const field &f, void *config, const char *env_pr
             break;
         }
     }
-    std::lock_guard lock(known_mutex);
-    known_names().insert(plain);
 }
 
 const field *find(const table &t, const char *name)
@@ -165,42 +162,11 @@ const field *find(const table &t, const char *name)
     return nullptr;
 }
 
-size_t edit_distance(const std::string &a, const std::string &b)
-{
-    std::vector<size_t> row(b.size() + 1);
-    for (size_t j = 0; j <= b.size(); ++j) {
-        row[j] = j;
-    }
-    for (size_t i = 1; i <= a.size(); ++i) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b.size(); ++j) {
-            size_t above = row[j];
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-            diagonal = above;
-        }
-    }
-    return row[b.size()];
-}
-
-std::string nearest_known(const std::string &name)
-{
-    std::string best;
-    size_t best_distance = 4;
-    for (const std::string &known : known_names()) {
-        size_t distance = edit_distance(name, known);
-        if (distance < best_distance) {
-            best_distance = distance;
-            best = known;
-        }
-    }
-    return best;
-}
-
 } // namespace
 
 void fill(const table &t, void *config, const char *env_prefix, const char *file)
 {
+    know(t);
     values_t own_file;
     if (file) {
         read_file(file, own_file);
@@ -243,26 +209,24 @@ void print(const table &t, const void *config, const char *env_prefix, unsigned 
     }
 }
 
-void warn_unused_env()
+void know(const table &t)
 {
-    static std::once_flag once;
-    std::call_once(once, [] {
-        const char *wanted = getenv("UCX_WARN_UNUSED_ENV_VARS");
-        bool warn = true;
-        if (wanted && bool_.parse(wanted, &warn) && !warn) {
-            return;
-        }
-        std::lock_guard lock(known_mutex);
-        for (char **entry = environ; *entry; ++entry) {
-            std::string name(*entry, strcspn(*entry, "="));
-            if (name.rfind(base_prefix, 0) != 0 || known_names().count(name)) {
-                continue;
-            }
-            std::string hint = nearest_known(name);
-            ucs_warn("%s is set but has no effect%s%s%s", name.c_str(),
-                     hint.empty() ? "" : " (did you mean ", hint.c_str(), hint.empty() ? "" : "?)");
-        }
-    });
+    std::lock_guard lock(known_mutex);
+    for (const field &f : t.fields) {
+        known_names().insert(variable(t, f, nullptr));
+    }
+}
+
+bool is_known(const std::string &name)
+{
+    std::lock_guard lock(known_mutex);
+    return known_names().count(name) != 0;
+}
+
+std::vector<std::string> known_variables()
+{
+    std::lock_guard lock(known_mutex);
+    return {known_names().begin(), known_names().end()};
 }
 
 } // namespace ucs::config

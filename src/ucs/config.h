@@ -55,6 +55,7 @@ extern const type double_;      // double
 extern const type string_;      // std::string
 extern const type string_list_; // std::vector<std::string>, comma separated
 extern const type ternary_;     // ternary: y, n, try, auto
+extern const type limit_;       // unsigned: number, inf (UINT_MAX), auto (0)
 
 // Sets every member from its default, the files and the environment. env_prefix: nullptr, or "MPI"
 // for MPI_UCX_*. file: of UCX_NAME=value lines, or nullptr; one that does not exist is ignored.
@@ -74,8 +75,10 @@ enum print_flags : unsigned {
 void print(const table &t, const void *config, const char *env_prefix, unsigned flags,
            FILE *stream);
 
-// Warns once per process about UCX_ variables of the environment that no table filled so far has,
-// with the nearest known name. Silenced by UCX_WARN_UNUSED_ENV_VARS=n.
-void warn_unused_env();
+// The variables that count as known: those of every table that was filled or named with know(), and
+// those that are read without a table. environment.h reports the others.
+void know(const table &t);
+bool is_known(const std::string &name);
+std::vector<std::string> known_variables();
 
 } // namespace ucs::config

@@ -231,6 +231,17 @@ const type uint_ = {"<unsigned integer | inf>",
                                                            : std::to_string(as<unsigned>(m));
                     }};
 
+const type limit_ = {
+    "<unsigned integer, inf, auto>",
+    [](const char *text, void *m) {
+        if (!strcasecmp(text, "inf") || !strcasecmp(text, "auto")) {
+            as<unsigned>(m) = strcasecmp(text, "inf") ? 0 : UINT_MAX;
+            return true;
+        }
+        return uint_.parse(text, m);
+    },
+    [](const void *m) { return as<unsigned>(m) == UINT_MAX ? "inf" : uint_.format(m); }};
+
 const type ulong_ = {"<unsigned integer | inf>", parse_ulong, [](const void *m) {
                          return as<size_t>(m) == SIZE_MAX ? "inf" : std::to_string(as<size_t>(m));
                      }};

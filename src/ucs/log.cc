@@ -21,20 +21,37 @@ namespace {
 
 constexpr const char *level_names[] = {"FATAL", "ERROR", "WARN", "DIAG", "INFO",
                                        "DEBUG", "TRACE", "REQ",  "DATA"};
-constexpr const char *level_values[] = {"fatal", "error", "warn",      "diag", "info",
-                                        "debug", "trace", "trace_req", "data"};
+struct level_value {
+    const char *text;
+    level value;
+};
+
+// UCX's names; those after data are levels of a debug build there.
+constexpr level_value level_values[] = {{"fatal", level::fatal},
+                                        {"error", level::error},
+                                        {"warn", level::warn},
+                                        {"diag", level::diag},
+                                        {"info", level::info},
+                                        {"debug", level::debug},
+                                        {"trace", level::trace},
+                                        {"req", level::trace_req},
+                                        {"trace_req", level::trace_req},
+                                        {"data", level::trace_data},
+                                        {"trace_data", level::trace_data},
+                                        {"async", level::trace_data},
+                                        {"func", level::trace_data},
+                                        {"poll", level::trace_data}};
 
 std::atomic<sink_t> current_sink{nullptr};
 
 int level_from_env()
 {
     const char *value = getenv("UCX_LOG_LEVEL");
-    for (size_t i = 0; value && i < std::size(level_values); ++i) {
-        if (!strcasecmp(value, level_values[i])) {
-            return static_cast<int>(i);
-        }
+    level l = level::warn;
+    if (value) {
+        parse_level(value, &l);
     }
-    return static_cast<int>(level::warn);
+    return static_cast<int>(l);
 }
 
 const char *host_name()
@@ -70,6 +87,17 @@ int open_log_file()
 } // namespace
 
 int current_level = level_from_env();
+
+bool parse_level(const char *text, level *l) noexcept
+{
+    for (const level_value &v : level_values) {
+        if (!strcasecmp(text, v.text)) {
+            *l = v.value;
+            return true;
+        }
+    }
+    return false;
+}
 
 void set_level(level l)
 {

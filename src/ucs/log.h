@@ -19,6 +19,9 @@ inline bool enabled(level l)
 
 void set_level(level l);
 
+// "warn", "req"; false when there is no such level.
+bool parse_level(const char *text, level *l) noexcept;
+
 // A sink replaces the file, so that the provider can hand lines to fi_log. nullptr restores the
 // file.
 using sink_t = void (*)(level l, const char *file, int line, const char *text);

@@ -2,6 +2,7 @@
 // The list of components: the process itself, then the core providers that are here.
 #include "uct/base/component.h"
 
+#include "uct/base/config.h"
 #include "uct/ofi/cm/cm.h"
 #include "uct/ofi/core/component.h"
 #include "uct/ofi/msg/msg_iface.h"
@@ -23,7 +24,12 @@ const std::vector<uct_component *> &components()
     static const auto *all = [] {
         auto *list = new std::vector<uct_component *>;
         list->push_back(self::make_component());
+        know_variables("self");
+        for (const std::string &transport : ofi::transports()) {
+            know_variables(transport);
+        }
         for (const ofi::core &c : ofi::cores()) {
+            know_variables(c.transport);
             list->push_back(new ofi::component(c, c.msg() ? msg_doors : rdm_doors));
         }
         return list;

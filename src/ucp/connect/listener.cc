@@ -7,6 +7,7 @@
 #include "ucs/sockaddr.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 
 namespace {
@@ -53,7 +54,10 @@ ucp_listener::ucp_listener(ucp_worker *w, const ucp_listener_params_t *params) :
                             UCT_LISTENER_PARAM_FIELD_USER_DATA | UCT_LISTENER_PARAM_FIELD_BACKLOG;
     uct_params.conn_request_cb = conn_request_cb;
     uct_params.user_data = this;
-    uct_params.backlog = static_cast<int>(worker->context->config.listener_backlog);
+    constexpr unsigned automatic = 1024;
+    unsigned backlog = worker->context->config.listener_backlog;
+    uct_params.backlog =
+        static_cast<int>(std::min<unsigned>(backlog ? backlog : automatic, INT_MAX));
     ucs_status_t status = uct_listener_create(cm.uct, params->sockaddr.addr,
                                               params->sockaddr.addrlen, &uct_params, &uct);
     if (status != UCS_OK) {

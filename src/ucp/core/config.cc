@@ -75,6 +75,22 @@ constexpr type thresholds_ = {
     "<memory units: number[k|m|g], inf, auto; or intra:number[k|m|g],inter:number[k|m|g]>",
     parse_thresholds, format_thresholds};
 
+bool parse_address_format(const char *text, void *member)
+{
+    bool v2 = !strcasecmp(text, "v2");
+    if (!v2 && strcasecmp(text, "v1")) {
+        return false;
+    }
+    *static_cast<address_format *>(member) = v2 ? address_format::v2 : address_format::v1;
+    return true;
+}
+
+constexpr type address_format_ = {"<v1|v2>", parse_address_format, [](const void *member) {
+                                      bool v2 = *static_cast<const address_format *>(member) ==
+                                                address_format::v2;
+                                      return std::string(v2 ? "v2" : "v1");
+                                  }};
+
 constexpr field fields[] = {
     {"TLS", "all",
      "Transports to use, in any order: all, self, shm, tcp, verbs, or names that ucxlike_info "
@@ -106,8 +122,8 @@ constexpr field fields[] = {
     {"MAX_RMA_RAILS", "1",
      "Network devices that one large put or get may be spread over, 4 at most.",
      offsetof(config, max_rma_rails), &uint_},
-    {"LISTENER_BACKLOG", "1024", "Connection requests that may wait at a listener.",
-     offsetof(config, listener_backlog), &uint_},
+    {"LISTENER_BACKLOG", "auto", "Connection requests that may wait at a listener. auto: 1024.",
+     offsetof(config, listener_backlog), &limit_},
     {"CM_REUSEADDR", "y", "Listen on a port whose last user has just gone.",
      offsetof(config, cm_reuseaddr), &bool_},
     {"KEEPALIVE_INTERVAL", "20s",
@@ -127,7 +143,12 @@ constexpr field fields[] = {
     {"UNIFIED_MODE", "n", "Accepted for compatibility; has no effect.",
      offsetof(config, unified_mode), &bool_},
     {"ADDRESS_VERSION", "v1", "Accepted for compatibility; has no effect.",
-     offsetof(config, address_version), &string_},
+     offsetof(config, address_version), &address_format_},
+    {"STRICT", "n",
+     "Fail with a message that names the variable, where otherwise a warning is printed: about "
+     "unknown variables, variables of UCX that cannot be honoured, and transports and devices that "
+     "do not exist.",
+     offsetof(config, strict), &bool_},
 };
 
 } // namespace
@@ -166,6 +187,9 @@ ucs_status_t ucp_config_modify(ucp_config_t *config, const char *name, const cha
             config->overrides.emplace_back(name, value);
             return UCS_OK;
         }
+        const char *bare = strncmp(name, "UCX_", 4) ? name : name + 4;
+        config->values.tls_by_program |= strcmp(bare, "TLS") == 0;
+        config->values.net_devices_by_program |= strcmp(bare, "NET_DEVICES") == 0;
         if (status != UCS_OK) {
             ucs_error("ucp_config_modify: value '%s' of %s is not valid", value, name);
         }

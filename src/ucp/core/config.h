@@ -19,6 +19,7 @@ namespace ucp {
 constexpr size_t SIZE_INF = ucs::config::memunits_inf;
 constexpr size_t SIZE_AUTO = ucs::config::memunits_auto;
 
+enum class address_format : int { v1, v2 };
 enum class rndv_scheme : int { auto_, get_zcopy, get_ppln, rkey_ptr, put_zcopy, put_ppln, am };
 
 // One limit for peers of this node and one for others.
@@ -44,7 +45,10 @@ struct config {
     bool proto_info;
     ucs::config::ternary progress_yield;
     bool unified_mode;
-    std::string address_version;
+    address_format address_version;
+    bool strict;
+    bool tls_by_program; // set with ucp_config_modify(): messages name it so
+    bool net_devices_by_program;
 };
 
 // Where the values come from; the transports read theirs from there, too. nullptr stands for none.

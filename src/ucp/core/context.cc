@@ -5,6 +5,7 @@
 #include "ucp/core/context.h"
 
 #include "ucp/core/resources.h"
+#include "ucs/environment.h"
 #include "ucs/error.h"
 #include "ucs/sys.h"
 
@@ -58,7 +59,7 @@ class builder {
         for (unsigned i = 0; i < context_.component_count; ++i) {
             add_component(context_.components[i]);
         }
-        select_.warn_unmatched();
+        report();
         sort();
     }
 
@@ -128,6 +129,19 @@ class builder {
         uct_release_tl_resource_list(descs);
     }
 
+    // What was asked for and is not here.
+    void report() const
+    {
+        bool strict = config_.values.strict;
+        ucs::config::report_environment(strict);
+        for (const std::string &text : select_.unmatched()) {
+            if (strict) {
+                throw ucs::error(UCS_ERR_NO_DEVICE, "ucp_init: %s (UCX_STRICT)", text.c_str());
+            }
+            ucs_warn("%s", text.c_str());
+        }
+    }
+
     void sort()
     {
         std::string route = default_route_device();
@@ -190,7 +204,12 @@ ucp_context::ucp_context(const ucp_params_t *params, const ucp_config_t *from)
         throw ucs::error(status, "ucp_init: transports cannot be listed: %s",
                          ucs_status_string(status));
     }
-    ucp::builder(*this, *from).run();
+    try {
+        ucp::builder(*this, *from).run();
+    } catch (...) {
+        release();
+        throw;
+    }
     md_count = static_cast<unsigned>(mds.size());
     if (resources.empty()) {
         release();

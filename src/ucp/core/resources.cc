@@ -36,15 +36,36 @@ constexpr alias aliases[] = {
     {"dc_mlx5", tl_class::rdma}, {"self", tl_class::self},     {"loopback", tl_class::self},
 };
 
-// Names of UCX that stand for hardware or services we do not drive: quietly nothing.
-constexpr const char *silent[] = {"cuda",      "cuda_copy",  "cuda_ipc", "gdr_copy", "rocm",
+// Transports that may be excluded on machines without them.
+constexpr const char *others[] = {"cuda",      "cuda_copy",  "cuda_ipc", "gdr_copy", "rocm",
                                   "rocm_copy", "rocm_ipc",   "rocm_gdr", "ugni",     "rdmacm",
-                                  "sockcm",    "tcp_sockcm", "ze",       "ze_copy",  "ze_ipc"};
+                                  "sockcm",    "ze",         "ze_copy",  "ze_ipc",   "gaudi_gdr",
+                                  "srd",       "tcp_sockcm", "efa",      "cxi",      "opx",
+                                  "psm3",      "tcprdm",     "verbs",    "tcp"};
 
-bool is_silent(const std::string &name)
+bool is_transport(const std::string &name)
 {
-    return std::any_of(std::begin(silent), std::end(silent),
-                       [&](const char *s) { return name == s; });
+    return std::any_of(std::begin(aliases), std::end(aliases),
+                       [&](const alias &a) { return name == a.name; }) ||
+           std::any_of(std::begin(others), std::end(others),
+                       [&](const char *o) { return name == o; });
+}
+
+template <class List>
+std::string joined(const List &names)
+{
+    std::string text;
+    for (const std::string &name : names) {
+        text += (text.empty() ? "" : ", ") + name;
+    }
+    return text.empty() ? "none" : text;
+}
+
+std::string not_found(const char *variable, const char *what, const std::vector<std::string> &names,
+                      const std::set<std::string> &existing)
+{
+    return std::string(variable) + ": no " + what + " here: " + joined(names) +
+           "; what exists: " + joined(existing);
 }
 
 } // namespace
@@ -142,6 +163,9 @@ std::string default_route_device()
 }
 
 selection::selection(const config &config)
+    : tls_variable_(config.tls_by_program ? "TLS of ucp_config_modify()" : "UCX_TLS"),
+      devices_variable_(config.net_devices_by_program ? "NET_DEVICES of ucp_config_modify()"
+                                                      : "UCX_NET_DEVICES")
 {
     for (std::string name : config.tls) {
         if (tls_.empty() && !name.empty() && name[0] == '^') {
@@ -194,23 +218,33 @@ bool selection::device_listed(const tl_resource &rsc)
 bool selection::allows(const tl_resource &rsc)
 {
     bool net = rsc.cls == tl_class::net || rsc.cls == tl_class::rdma;
+    known_tls_.insert(rsc.desc.tl_name);
+    if (net) {
+        known_devices_.insert(rsc.desc.dev_name);
+    }
     return tl_listed(rsc) && (!net || device_listed(rsc));
 }
 
-void selection::warn_unmatched() const
+std::vector<std::string> selection::unmatched() const
 {
+    std::vector<std::string> texts, tls, devices;
     for (const entry &e : tls_) {
-        bool known = std::any_of(std::begin(aliases), std::end(aliases),
-                                 [&](const alias &a) { return e.name == a.name; });
-        if (!e.matched && !known && e.name != "all" && !is_silent(e.name)) {
-            ucs_warn("UCX_TLS: transport '%s' is not available here", e.name.c_str());
+        if (!e.matched && e.name != "all" && !(negate_ && is_transport(e.name))) {
+            tls.push_back(e.name);
         }
     }
     for (const entry &e : devices_) {
         if (!e.matched && e.name != "all") {
-            ucs_warn("UCX_NET_DEVICES: device '%s' is not available here", e.name.c_str());
+            devices.push_back(e.name);
         }
     }
+    if (!tls.empty()) {
+        texts.push_back(not_found(tls_variable_, "such transport", tls, known_tls_));
+    }
+    if (!devices.empty()) {
+        texts.push_back(not_found(devices_variable_, "such device", devices, known_devices_));
+    }
+    return texts;
 }
 
 } // namespace ucp

@@ -6,6 +6,7 @@
 
 #include "ucp/core/context.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,9 @@ class selection {
     // Whether the component is worth opening.
     bool component_listed(const char *name) const;
     bool allows(const tl_resource &rsc);
-    // One warning for the names that no resource had.
-    void warn_unmatched() const;
+    // What was asked for and no resource has, a sentence a variable; complete after allows() has
+    // seen every resource.
+    std::vector<std::string> unmatched() const;
 
   private:
     struct entry {
@@ -55,6 +57,10 @@ class selection {
 
     std::vector<entry> tls_;
     std::vector<entry> devices_;
+    std::set<std::string> known_tls_; // of the resources seen
+    std::set<std::string> known_devices_;
+    const char *tls_variable_;
+    const char *devices_variable_;
     bool negate_ = false;
 };
 

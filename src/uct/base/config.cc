@@ -46,8 +46,9 @@ constexpr field iface_fields[] = {
      offsetof(iface_values, seg_size), &size_},
     {"TX_QUEUE_LEN", "0", "Operations in flight. 0: as many as the provider takes.",
      offsetof(iface_values, tx_queue_len), &uint_},
-    {"MAX_NUM_EPS", "0", "Endpoints an interface reports as its limit. 0: as the provider says.",
-     offsetof(iface_values, max_num_eps), &uint_},
+    {"MAX_NUM_EPS", "auto",
+     "Endpoints an interface reports as its limit. auto or 0: as the provider says.",
+     offsetof(iface_values, max_num_eps), &limit_},
     {"CONN_TIMEOUT", "inf",
      "How long a connection may take to come up; a peer need not make progress meanwhile. Not of "
      "self and shm, which make none.",
@@ -87,6 +88,17 @@ constexpr field cm_fields[] = {
 };
 
 } // namespace
+} // namespace uct
+
+namespace uct {
+
+void know_variables(const std::string &transport)
+{
+    ucs::config::know(uct_md_config(transport).table());
+    ucs::config::know(uct_iface_config(transport).table());
+    ucs::config::know(uct_cm_config(transport + "_CM").table());
+}
+
 } // namespace uct
 
 std::span<const ucs::config::field> uct_md_config::fields() const

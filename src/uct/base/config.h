@@ -70,6 +70,9 @@ struct uct_cm_config final : uct::config_object {
 
 namespace uct {
 
+// The variables of a transport and its component are valid names, whether it is here or not.
+void know_variables(const std::string &transport);
+
 // A filled object for "<PREFIX>" (component or transport name in upper case, without the trailing
 // underscore). Throws ucs::error.
 template <class Config>

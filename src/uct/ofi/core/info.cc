@@ -3,6 +3,7 @@
 // because at exit libfabric may be gone before us.
 #include "uct/ofi/core/info.h"
 
+#include "ucs/environment.h"
 #include "uct/ofi/core/error.h"
 
 #include <algorithm>
@@ -173,25 +174,49 @@ void find_others(inventory *found, std::span<const core> candidates)
     }
 }
 
+// The provider that the user named for tcp, or "tcp".
+std::string tcp_core()
+{
+    const char *wanted = getenv("UCX_TCP_CORE");
+    return wanted && *wanted ? wanted : "tcp";
+}
+
+std::vector<core> candidates()
+{
+    // The RDM endpoints of xnet, which is "net" in libfabric 1.17 and "tcp" afterwards.
+    const char *tcp_rdm = FI_VERSION_LT(fi_version(), FI_VERSION(1, 18)) ? "net" : "tcp";
+    return {{"shm", "shm", FI_EP_RDM},      {"verbs", "verbs", FI_EP_MSG},
+            {"efa", "efa", FI_EP_RDM},      {"cxi", "cxi", FI_EP_RDM},
+            {"opx", "opx", FI_EP_RDM},      {"psm3", "psm3", FI_EP_RDM},
+            {"tcp", tcp_core(), FI_EP_MSG}, {"tcprdm", tcp_rdm, FI_EP_RDM}};
+}
+
+// The providers that could stand behind tcp.
+std::string tcp_cores()
+{
+    std::string names;
+    for (const char *name : {"tcp", "net", "sockets"}) {
+        if (query({"tcp", name, FI_EP_MSG}, nullptr, nullptr, 0, nullptr)) {
+            names += (names.empty() ? "" : ", ") + std::string(name);
+        }
+    }
+    return names.empty() ? "none" : names;
+}
+
 const inventory &find_all()
 {
     static const inventory *all = [] {
         auto *found = new inventory;
-        const char *tcp = getenv("UCX_TCP_CORE");
-        if (!tcp || !*tcp) {
-            tcp = "tcp";
-        }
-        // The RDM endpoints of xnet, which is "net" in libfabric 1.17 and "tcp" afterwards.
-        const char *tcp_rdm = FI_VERSION_LT(fi_version(), FI_VERSION(1, 18)) ? "net" : "tcp";
-        const core candidates[] = {
-            {"shm", "shm", FI_EP_RDM}, {"verbs", "verbs", FI_EP_MSG},  {"efa", "efa", FI_EP_RDM},
-            {"cxi", "cxi", FI_EP_RDM}, {"opx", "opx", FI_EP_RDM},      {"psm3", "psm3", FI_EP_RDM},
-            {"tcp", tcp, FI_EP_MSG},   {"tcprdm", tcp_rdm, FI_EP_RDM},
-        };
-        for (const core &c : candidates) {
+        const std::vector<core> known = candidates();
+        for (const core &c : known) {
             add(found, c, find_devices(c));
+            if (c.transport == "tcp" && getenv("UCX_TCP_CORE") && !found->devices.contains("tcp")) {
+                ucs::config::note_environment("UCX_TCP_CORE: no such provider with connected "
+                                              "endpoints here: " +
+                                              c.provider + "; what exists: " + tcp_cores());
+            }
         }
-        find_others(found, candidates);
+        find_others(found, known);
         return found;
     }();
     return *all;
@@ -239,6 +264,15 @@ info_ptr query(const core &c, const char *node, const char *service, uint64_t fl
 const std::vector<core> &cores()
 {
     return find_all().cores;
+}
+
+std::vector<std::string> transports()
+{
+    std::vector<std::string> names;
+    for (const core &c : candidates()) {
+        names.push_back(c.transport);
+    }
+    return names;
 }
 
 const core *find_core(const std::string &transport)

@@ -35,6 +35,9 @@ struct device {
 // then the rest. The provider behind "tcp" is the one UCX_TCP_CORE names, "tcp" by default.
 const std::vector<core> &cores();
 
+// Every transport that may be here, by name.
+std::vector<std::string> transports();
+
 // nullptr when there is no such transport here.
 const core *find_core(const std::string &transport);
 
