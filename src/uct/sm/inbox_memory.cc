@@ -7,6 +7,8 @@
 #include "uct/sm/inbox.h"
 
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <linux/memfd.h>
@@ -56,12 +58,15 @@ class descriptor {
     int fd_;
 };
 
-int create_file()
+// The name has the nonce, by which open_memory() knows the file before it opens it.
+int create_file(uint64_t nonce)
 {
+    char name[32];
+    snprintf(name, sizeof(name), "ucxlike-%016" PRIx64, nonce);
     unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-    int fd = memfd_create("ucxlike-inbox", flags | MFD_NOEXEC_SEAL);
+    int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
     if (fd < 0 && errno == EINVAL) { // kernels before 6.3 do not know the flag
-        fd = memfd_create("ucxlike-inbox", flags);
+        fd = memfd_create(name, flags);
     }
     if (fd < 0) {
         throw ucs::error(UCS_ERR_NO_RESOURCE, "memfd_create: %s%s", strerror(errno),
@@ -123,10 +128,11 @@ void check_file(int fd)
 
 inbox_memory::inbox_memory()
 {
-    descriptor file(create_file());
+    uint64_t nonce = ucs::random_u64();
+    descriptor file(create_file(nonce));
     allocate(file.get());
     page_ = new (map(file.get())) page; // leaves the zeros that are there
-    page_->nonce = ucs::random_u64();
+    page_->nonce = nonce;
     page_->magic = page_magic;
     fd_ = file.release();
 }
