@@ -3,8 +3,10 @@
 
 #include "ucs/error.h"
 
+#include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -82,6 +84,32 @@ uint64_t monotonic_ns()
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+uint64_t process_birth(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    std::unique_ptr<FILE, int (*)(FILE *)> file(fopen(path, "re"), fclose);
+    if (!file) {
+        return 0;
+    }
+    char line[1024];
+    size_t n = fread(line, 1, sizeof(line) - 1, file.get());
+    line[n] = '\0';
+    // The second field is the command in brackets and may contain anything; the start time is the
+    // twentieth after it.
+    const char *at = strrchr(line, ')');
+    if (!at) {
+        return 0;
+    }
+    char state = 0;
+    unsigned long long birth = 0;
+    int fields = sscanf(at + 1,
+                        " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                        "%*s %llu",
+                        &state, &birth);
+    return fields == 2 && state != 'Z' && state != 'X' ? birth : 0;
 }
 
 } // namespace ucs

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <sys/types.h>
 
 namespace ucs {
 
@@ -25,5 +26,8 @@ const std::string &host_name();
 uint64_t random_u64(); // never 0, from the kernel
 size_t page_size();
 uint64_t monotonic_ns();
+
+// When a process started, in clock ticks since boot; 0 when there is no such process.
+uint64_t process_birth(pid_t pid);
 
 } // namespace ucs

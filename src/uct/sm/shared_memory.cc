@@ -18,7 +18,7 @@ namespace uct::ofi {
 shared_memory::shared_memory(size_t wanted, void *hint, bool fixed, bool populated)
     : length((wanted + ucs::page_size() - 1) / ucs::page_size() * ucs::page_size()),
       key_{.host = shared_memory_identity(),
-           .birth = shm_file::process_birth(getpid()),
+           .birth = ucs::process_birth(getpid()),
            .length = length,
            .nonce = ucs::random_u64(),
            .pid = static_cast<uint32_t>(getpid()),
@@ -48,7 +48,7 @@ shared_memory::~shared_memory()
 void *map_shared(const shared_memory_key &key, uint64_t hint) noexcept
 {
     if (key.pid == 0 || key.host != shared_memory_identity() ||
-        shm_file::process_birth(static_cast<pid_t>(key.pid)) != key.birth) {
+        ucs::process_birth(static_cast<pid_t>(key.pid)) != key.birth) {
         return nullptr;
     }
     int fd = -1;

@@ -55,36 +55,10 @@ bool parse(const std::string &name, parts *p)
 
 } // namespace
 
-uint64_t process_birth(pid_t pid)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    std::unique_ptr<FILE, int (*)(FILE *)> file(fopen(path, "re"), fclose);
-    if (!file) {
-        return 0;
-    }
-    char line[1024];
-    size_t n = fread(line, 1, sizeof(line) - 1, file.get());
-    line[n] = '\0';
-    // The second field is the command in brackets and may contain anything; the start time is the
-    // twentieth after it.
-    const char *at = strrchr(line, ')');
-    if (!at) {
-        return 0;
-    }
-    char state = 0;
-    unsigned long long birth = 0;
-    int fields = sscanf(at + 1,
-                        " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                        "%*s %llu",
-                        &state, &birth);
-    return fields == 2 && state != 'Z' && state != 'X' ? birth : 0;
-}
-
 std::string make_name()
 {
     static std::atomic<unsigned> count = 0;
-    return name_of({getpid(), process_birth(getpid()), count++});
+    return name_of({getpid(), ucs::process_birth(getpid()), count++});
 }
 
 bool is_of(const std::string &name, pid_t pid, uint64_t birth)
@@ -103,7 +77,7 @@ bool present(const std::string &name)
 void remove_of_dead(const std::string &name)
 {
     parts p;
-    if (parse(name, &p) && process_birth(p.pid) != p.birth) {
+    if (parse(name, &p) && ucs::process_birth(p.pid) != p.birth) {
         ucs_debug("removing %s/%s of a process that is gone", directory, name.c_str());
         shm_unlink(name.c_str());
     }

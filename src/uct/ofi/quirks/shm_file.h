@@ -21,7 +21,4 @@ void remove_of_dead(const std::string &name);
 // Removes files of our user and namespace whose process is gone.
 void reap_stale();
 
-// When a process started, in clock ticks since boot; 0 when there is no such process.
-uint64_t process_birth(pid_t pid);
-
 } // namespace uct::ofi::shm_file

@@ -47,7 +47,7 @@ bool file_is_there(const rdm_address &about, const std::string &name)
 bool claims_this_process(const rdm_address &about, bool on_node)
 {
     return static_cast<pid_t>(about.bell.pid) == getpid() &&
-           (on_node || about.birth == shm_file::process_birth(getpid()));
+           (on_node || about.birth == ucs::process_birth(getpid()));
 }
 
 // The open interfaces of this process, with the peers that stand for them on others of its
@@ -273,7 +273,7 @@ ucs_status_t rdm_iface::write_address(uct_iface_addr_t *address)
     if (bell_) {
         a.bell = bell_->address();
     }
-    a.birth = shm_file::process_birth(getpid());
+    a.birth = ucs::process_birth(getpid());
     a.name_length = static_cast<uint32_t>(name_.size());
     memcpy(address, &a, sizeof(a));
     memcpy(reinterpret_cast<char *>(address) + sizeof(a), name_.data(), name_.size());
@@ -442,7 +442,7 @@ void rdm_iface::watch(peer &p)
 {
     auto pid = static_cast<pid_t>(p.about.bell.pid);
     p.pid_fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-    if (p.pid_fd < 0 || shm_file::process_birth(pid) != p.about.birth) {
+    if (p.pid_fd < 0 || ucs::process_birth(pid) != p.about.birth) {
         throw ucs::error(UCS_ERR_UNREACHABLE, "process %d, to which an endpoint was asked, is gone",
                          pid);
     }
