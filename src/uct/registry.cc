@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The list of components: the process itself, then the core providers that are here.
+// The list of components: the process itself, its host's memory, then the core providers
+// that are here.
 #include "uct/base/component.h"
 
 #include "uct/base/config.h"
@@ -8,6 +9,7 @@
 #include "uct/ofi/msg/msg_iface.h"
 #include "uct/ofi/rdm/rdm_iface.h"
 #include "uct/self/self.h"
+#include "uct/sm/sm.h"
 
 namespace uct {
 
@@ -24,7 +26,9 @@ const std::vector<uct_component *> &components()
     static const auto *all = [] {
         auto *list = new std::vector<uct_component *>;
         list->push_back(self::make_component());
+        list->push_back(sm::make_component());
         know_variables("self");
+        know_variables("sm");
         for (const std::string &transport : ofi::transports()) {
             know_variables(transport);
         }

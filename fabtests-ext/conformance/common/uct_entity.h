@@ -433,7 +433,7 @@ inline std::string name_of(const testing::TestParamInfo<const char *> &info)
 }
 
 // Enrolling a transport is one word here.
-#define UCT_CONFORMANCE_TRANSPORTS testing::Values("self", "shm", "tcp", "tcprdm", "verbs")
+#define UCT_CONFORMANCE_TRANSPORTS testing::Values("self", "sm", "shm", "tcp", "tcprdm", "verbs")
 #define UCT_INSTANTIATE(suite)                                                                     \
     INSTANTIATE_TEST_SUITE_P(on, suite, UCT_CONFORMANCE_TRANSPORTS, name_of)
 

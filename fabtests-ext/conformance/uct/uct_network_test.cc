@@ -220,8 +220,8 @@ TEST_P(uct_killed_peer, wakes_a_sleeper)
     run(how::sleeping);
 }
 
-INSTANTIATE_TEST_SUITE_P(on, uct_killed_peer, testing::Values("shm", "tcp", "tcprdm", "verbs"),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(on, uct_killed_peer,
+                         testing::Values("sm", "shm", "tcp", "tcprdm", "verbs"), name_of);
 
 // ---- Two hosts
 

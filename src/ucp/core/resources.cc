@@ -194,13 +194,16 @@ bool selection::tl_listed(const tl_resource &rsc)
     return tls_.empty() || listed != negate_;
 }
 
+// For those who name them: tcprdm and sockets reach whom tcp reaches, slower.
+constexpr const char *opt_in[] = {"tcprdm", "sockets", "sm"};
+
 bool selection::component_listed(const char *name) const
 {
-    // These reach whom tcp reaches, slower: they are for those who name them.
-    return (strcmp(name, "tcprdm") != 0 && strcmp(name, "sockets") != 0) ||
-           (!negate_ && std::any_of(tls_.begin(), tls_.end(), [&](const entry &e) {
-               return strcasecmp(e.name.c_str(), name) == 0;
-           }));
+    bool by_name = std::any_of(std::begin(opt_in), std::end(opt_in),
+                               [&](const char *o) { return strcmp(name, o) == 0; });
+    return !by_name || (!negate_ && std::any_of(tls_.begin(), tls_.end(), [&](const entry &e) {
+        return strcasecmp(e.name.c_str(), name) == 0;
+    }));
 }
 
 bool selection::device_listed(const tl_resource &rsc)

@@ -36,11 +36,12 @@ constexpr field iface_fields[] = {
      "the provider. Each of up to 64 senders takes up to 140 KiB of it. Of shm alone.",
      offsetof(iface_values, fifo), &bool_},
     {"RX_QUEUE_LEN", "0",
-     "Receive buffers that the provider has at once; not of self. 0: by transport.",
+     "Receive buffers that the provider has at once; not of self and sm. 0: by transport.",
      offsetof(iface_values, rx_queue_len), &uint_},
     {"SEG_SIZE", "auto",
      "Largest message sent through an internal buffer, in bytes. auto: 33024 over tcp, 8192 over "
-     "verbs and self, 8448 over shm, or 4096 without FIFO. Where processes differ in it UCP sends "
+     "verbs and self, 8448 over shm, or 4096 without FIFO, and 8448 over sm, which takes no more. "
+     "Where processes differ in it UCP sends "
      "what both have room "
      "for; users of UCT must agree.",
      offsetof(iface_values, seg_size), &size_},
@@ -51,7 +52,7 @@ constexpr field iface_fields[] = {
      offsetof(iface_values, max_num_eps), &limit_},
     {"CONN_TIMEOUT", "inf",
      "How long a connection may take to come up; a peer need not make progress meanwhile. Not of "
-     "self and shm, which make none.",
+     "self, sm and shm, which make none.",
      offsetof(iface_values, connect_timeout), &time_},
     {"BACKLOG", "16384",
      "Small messages of an endpoint that the provider may hold for a peer that takes none. Further "
@@ -76,7 +77,7 @@ struct rows {
     size_t count;
 };
 constexpr rows shm_rows = {0, 5};
-constexpr rows self_rows = {2, 3};
+constexpr rows self_rows = {2, 3}; // and of sm
 constexpr rows network_rows = {1, 6};
 constexpr rows tcp_rows = {1, 9};
 
@@ -114,6 +115,7 @@ std::span<const ucs::config::field> uct_iface_config::fields() const
     }
     uct::rows rows = title == "shm"    ? uct::shm_rows
                      : title == "self" ? uct::self_rows
+                     : title == "sm"   ? uct::self_rows
                      : title == "tcp"  ? uct::tcp_rows
                                        : uct::network_rows;
     return all.subspan(rows.first, rows.count);

@@ -5,7 +5,6 @@
 #include "ucs/error.h"
 #include "ucs/sys.h"
 #include "uct/ofi/core/address.h"
-#include "uct/ofi/quirks/shm_file.h"
 #include "uct/sm/foreign_fd.h"
 
 #include <cerrno>

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Addresses, and whether an interface is still there.
+#include "uct/sm/address.h"
+
+#include "ucs/sys.h"
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <unistd.h>
+
+namespace uct::sm {
+
+device_address own_device_address()
+{
+    const ucs::host_identity &h = ucs::this_host();
+    return {.version = address_version,
+            .kind = 'd',
+            .reserved = 0,
+            .uid = h.uid,
+            .boot = h.boot,
+            .pid_ns = h.pid_ns,
+            .user_ns = h.user_ns};
+}
+
+bool same_device(const uct_device_addr_t *theirs)
+{
+    device_address own = own_device_address();
+    return theirs && memcmp(theirs, &own, sizeof(own)) == 0;
+}
+
+bool read_address(const void *from, iface_address *to)
+{
+    memcpy(to, from, sizeof(*to));
+    return to->version == address_version && to->kind == 'i' && to->pid != 0 && to->nonce != 0;
+}
+
+// The inbox's descriptor is closed on exec and at exit, also of a process that nobody has waited
+// for, and the memory's name has the nonce, so that one look tells everything.
+bool is_there(const iface_address &peer) noexcept
+{
+    char path[64];
+    char expected[64];
+    char found[64];
+    snprintf(path, sizeof(path), "/proc/%u/fd/%u", peer.pid, peer.inbox_fd);
+    snprintf(expected, sizeof(expected), "/memfd:ucxlike-%016" PRIx64 " (deleted)", peer.nonce);
+    ssize_t length = readlink(path, found, sizeof(found));
+    if (length < 0) {
+        return errno != ENOENT && errno != ESRCH; // rights can change meanwhile
+    }
+    return length == static_cast<ssize_t>(strlen(expected)) &&
+           memcmp(found, expected, static_cast<size_t>(length)) == 0;
+}
+
+} // namespace uct::sm
