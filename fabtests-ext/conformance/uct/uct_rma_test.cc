@@ -228,6 +228,33 @@ TEST_P(uct_rma, 212_allocation_methods)
     uct_iface_mem_free(&mem);
 }
 
+TEST_P(uct_rma, what_has_no_length_needs_no_key)
+{
+    uct_iov_t iov{local.data(), 0, local_memh, 0, 1};
+    for (uct_rkey_t none : {uct_rkey_t(0), UCT_INVALID_RKEY}) {
+        if (a().has(UCT_IFACE_FLAG_PUT_SHORT)) {
+            EXPECT_EQ(uct_ep_put_short(ep, nullptr, 0, 0, none), UCS_OK);
+        }
+        if (a().has(UCT_IFACE_FLAG_PUT_BCOPY)) {
+            packed empty{""};
+            EXPECT_EQ(uct_ep_put_bcopy(ep, pack, &empty, 0, none), 0);
+        }
+        if (a().has(UCT_IFACE_FLAG_PUT_ZCOPY)) {
+            EXPECT_EQ(uct_ep_put_zcopy(ep, &iov, 1, 0, none, nullptr), UCS_OK);
+        }
+        if (a().has(UCT_IFACE_FLAG_GET_SHORT)) {
+            EXPECT_EQ(uct_ep_get_short(ep, nullptr, 0, 0, none), UCS_OK);
+        }
+        if (a().has(UCT_IFACE_FLAG_GET_BCOPY)) {
+            auto unpack = [](void *, const void *, size_t) {};
+            EXPECT_EQ(uct_ep_get_bcopy(ep, unpack, nullptr, 0, 0, none, nullptr), UCS_OK);
+        }
+        if (a().has(UCT_IFACE_FLAG_GET_ZCOPY)) {
+            EXPECT_EQ(uct_ep_get_zcopy(ep, &iov, 1, 0, none, nullptr), UCS_OK);
+        }
+    }
+}
+
 UCT_INSTANTIATE(uct_rma);
 
 } // namespace

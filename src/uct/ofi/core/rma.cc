@@ -8,8 +8,20 @@
 
 namespace uct::ofi {
 
+namespace {
+
+bool is_key(uct_rkey_t key)
+{
+    return key != 0 && key != UCT_INVALID_RKEY;
+}
+
+} // namespace
+
 ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote, uct_rkey_t key)
 {
+    if (UCS_UNLIKELY(length == 0)) {
+        return status();
+    }
     if (UCS_UNLIKELY(fenced_)) {
         return no_resource();
     }
@@ -45,7 +57,8 @@ ssize_t ep::put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_
     if (UCS_UNLIKELY(fenced_)) {
         return no_resource();
     }
-    if (char *to = here(key, remote, owner().limit.segment)) {
+    bool has_key = is_key(key); // what has no length needs none
+    if (char *to = has_key ? here(key, remote, owner().limit.segment) : nullptr) {
         return static_cast<ssize_t>(pack(to, arg));
     }
     if (!ready()) {
@@ -56,6 +69,10 @@ ssize_t ep::put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_
         return no_resource();
     }
     size_t length = pack(b->data, arg);
+    if (UCS_UNLIKELY(length == 0 || !has_key)) {
+        owner().put(b);
+        return length == 0 ? 0 : static_cast<ssize_t>(UCS_ERR_INVALID_PARAM);
+    }
     if (char *to = here(key, remote, length)) { // near the end of what is mapped
         copy_bytes(to, b->data, length);
         owner().put(b);
@@ -88,10 +105,14 @@ ucs_status_t ep::write_buffer(buffer_op *b, size_t length, uint64_t remote, uct_
 ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, uct_rkey_t key,
                            uct_completion_t *completion)
 {
+    size_t whole = iov_length(iov, count);
+    if (UCS_UNLIKELY(whole == 0)) {
+        return status();
+    }
     if (UCS_UNLIKELY(fenced_)) {
         return no_resource();
     }
-    if (char *to = here(key, remote, iov_length(iov, count))) {
+    if (char *to = here(key, remote, whole)) {
         for (size_t i = 0; i < count; ++i) {
             size_t length = iov[i].length * iov[i].count;
             copy_bytes(to, iov[i].buffer, length);
@@ -105,16 +126,12 @@ ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
     if (UCS_UNLIKELY(count > owner().limit.max_iov)) {
         return above_limit("uct_ep_put_zcopy: iovcnt", count, owner().limit.max_iov);
     }
-    size_t length = iov_length(iov, count);
-    if (length == 0) {
-        return UCS_OK;
-    }
     zcopy_op *o = owner().get_zcopy();
     if (UCS_UNLIKELY(!o)) {
         return no_resource();
     }
     size_t n = fill_iov(iov, count, o->pieces.iov, o->pieces.descs);
-    fi_rma_iov where{remote - rkey::of(key)->offset, length, rkey::of(key)->key};
+    fi_rma_iov where{remote - rkey::of(key)->offset, whole, rkey::of(key)->key};
     fi_msg_rma message{.msg_iov = o->pieces.iov,
                        .desc = o->pieces.descs,
                        .iov_count = n,
@@ -135,6 +152,9 @@ ucs_status_t ep::get_short(void *buffer, unsigned length, uint64_t remote, uct_r
 {
     if (UCS_UNLIKELY(!owner().limit.immediate_rma)) {
         return UCS_ERR_UNSUPPORTED;
+    }
+    if (UCS_UNLIKELY(length == 0)) {
+        return status();
     }
     if (UCS_UNLIKELY(fenced_)) {
         return no_resource();
@@ -166,6 +186,9 @@ ucs_status_t ep::get_short(void *buffer, unsigned length, uint64_t remote, uct_r
 ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t length, uint64_t remote,
                            uct_rkey_t key, uct_completion_t *completion)
 {
+    if (UCS_UNLIKELY(length == 0)) {
+        return status();
+    }
     if (UCS_UNLIKELY(fenced_)) {
         return no_resource();
     }
@@ -199,10 +222,14 @@ ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t lengt
 ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, uct_rkey_t key,
                            uct_completion_t *completion)
 {
+    size_t whole = iov_length(iov, count);
+    if (UCS_UNLIKELY(whole == 0)) {
+        return status();
+    }
     if (UCS_UNLIKELY(fenced_)) {
         return no_resource();
     }
-    if (char *from = here(key, remote, iov_length(iov, count))) {
+    if (char *from = here(key, remote, whole)) {
         for (size_t i = 0; i < count; ++i) {
             size_t length = iov[i].length * iov[i].count;
             copy_bytes(iov[i].buffer, from, length);
@@ -215,9 +242,6 @@ ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
     }
     if (UCS_UNLIKELY(count > owner().limit.max_iov)) {
         return above_limit("uct_ep_get_zcopy: iovcnt", count, owner().limit.max_iov);
-    }
-    if (iov_length(iov, count) == 0) {
-        return UCS_OK;
     }
     zcopy_op *o = owner().get_zcopy();
     if (UCS_UNLIKELY(!o)) {
