@@ -45,9 +45,9 @@ class uct_forged : public uct_test {
         entity::address false_one = b().where();
         rdm_address about;
         memcpy(&about, false_one.iface.data(), sizeof(about));
-        std::string name(false_one.iface.data() + sizeof(about), about.name_length);
+        std::string name(false_one.iface.data() + sizeof(about), about.name_length());
         change(&about, &name);
-        name.resize(about.name_length);
+        name.resize(about.name_length());
         memcpy(false_one.iface.data(), &about, sizeof(about));
         memcpy(false_one.iface.data() + sizeof(about), name.data(), name.size());
         return false_one;

@@ -21,7 +21,7 @@
 
 namespace uct::ofi {
 
-constexpr uint8_t address_version = 6;
+constexpr uint8_t address_version = 7;
 
 enum class address_kind : uint8_t { device = 1, rdm = 2, msg = 3 };
 
@@ -51,10 +51,10 @@ struct rdm_address {
     uint64_t id;       // of the interface, random
     uint64_t birth;    // when the process started, so that a reused pid is noticed
     bell_address bell; // how to wake it; unused off-node, but for the pid
-    uint32_t name_length;
-    uint32_t reserved;
+
+    size_t name_length() const { return header.length - sizeof(*this); }
 };
-static_assert(sizeof(rdm_address) == 56);
+static_assert(sizeof(rdm_address) == 48);
 
 // Of an interface over connected endpoints: where it listens on its device.
 struct msg_address {

@@ -274,7 +274,6 @@ ucs_status_t rdm_iface::write_address(uct_iface_addr_t *address)
         a.bell = bell_->address();
     }
     a.birth = ucs::process_birth(getpid());
-    a.name_length = static_cast<uint32_t>(name_.size());
     memcpy(address, &a, sizeof(a));
     memcpy(reinterpret_cast<char *>(address) + sizeof(a), name_.data(), name_.size());
     return UCS_OK;
@@ -299,7 +298,7 @@ int rdm_iface::is_reachable(const uct_device_addr_t *device, const uct_iface_add
     }
     // Namespaces can differ where the identity does not show it: try.
     const char *name = reinterpret_cast<const char *>(address) + sizeof(a);
-    return !on_node_ || file_is_there(a, std::string(name, a.name_length));
+    return !on_node_ || file_is_there(a, std::string(name, a.name_length()));
 }
 
 // Addresses of one transport have one length: what a caller who knows no length gave is as long as
@@ -308,8 +307,7 @@ bool rdm_iface::read_peer(const uct_iface_addr_t *from, size_t available, rdm_ad
 {
     return read_address(from, available, address_kind::rdm,
                         transport_hash(domain.provider.transport), about) &&
-           about->name_length == about->header.length - sizeof(*about) &&
-           about->name_length == name_.size();
+           about->name_length() == name_.size();
 }
 
 void rdm_iface::connect(ep &from, const peer_address &to)
@@ -375,7 +373,7 @@ peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
     p->home = this;
     p->id = about.id;
     p->about = about;
-    p->name.assign(name, about.name_length);
+    p->name.assign(name, about.name_length());
     if (on_node_ && !file_is_there(about, p->name)) {
         throw ucs::error(UCS_ERR_UNREACHABLE,
                          "uct_ep_create: the peer's process has no such file in /dev/shm");
