@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Times MPI_Barrier and an MPI_Allreduce of 8 bytes. Prints "barrier us, allreduce us", means over the rounds
-// that fit the time. Usage: mpi_collectives [SECONDS]
+// Times MPI_Barrier and an MPI_Allreduce of 8 bytes. Prints "barrier us, allreduce us", means over
+// the rounds that fit the time. Usage: mpi_collectives [SECONDS]
 #include <mpi.h>
 
 #include <stdint.h>
