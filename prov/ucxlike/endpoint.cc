@@ -194,65 +194,70 @@ int endpoint::close(fid_t f)
     });
 }
 
+int endpoint::bind_cq(cq *q, uint64_t flags)
+{
+    PROV_CHECK_ARG(EP_CTRL,
+                   (flags & (FI_SEND | FI_RECV)) &&
+                       !(flags & ~(FI_SEND | FI_RECV | FI_SELECTIVE_COMPLETION)),
+                   "fi_ep_bind: flags 0x%lx do not fit a completion queue\n", flags);
+    PROV_CHECK_ARG(EP_CTRL, !((flags & FI_SEND) && tx_cq) && !((flags & FI_RECV) && rx_cq),
+                   "fi_ep_bind: a completion queue is bound already\n");
+    if (flags & FI_SEND) {
+        tx_cq = q;
+        tx_selective = flags & FI_SELECTIVE_COMPLETION;
+        q->attach();
+    }
+    if (flags & FI_RECV) {
+        rx_cq = q;
+        rx_selective = flags & FI_SELECTIVE_COMPLETION;
+        q->attach();
+    }
+    return 0;
+}
+
+int endpoint::bind_cntr(cntr *c, uint64_t flags)
+{
+    struct {
+        uint64_t flag;
+        cntr *endpoint::*member;
+    } slots[] = {{FI_SEND, &endpoint::send_cntr},
+                 {FI_RECV, &endpoint::recv_cntr},
+                 {FI_READ, &endpoint::read_cntr},
+                 {FI_WRITE, &endpoint::write_cntr},
+                 {FI_REMOTE_READ, &endpoint::remote_read_cntr},
+                 {FI_REMOTE_WRITE, &endpoint::remote_write_cntr}};
+    uint64_t known = 0;
+    for (auto &s : slots) {
+        known |= s.flag;
+    }
+    PROV_CHECK_ARG(EP_CTRL, (flags & known) && !(flags & ~known),
+                   "fi_ep_bind: flags 0x%lx do not fit a counter\n", flags);
+    for (auto &s : slots) {
+        if (!(flags & s.flag)) {
+            continue;
+        }
+        PROV_CHECK_ARG(EP_CTRL, !(this->*s.member), "fi_ep_bind: a counter is bound already\n");
+        this->*s.member = c;
+        c->attach();
+    }
+    return 0;
+}
+
 int endpoint::bind(fid_t f, fid_t other, uint64_t flags)
 {
     auto *self = from_base<endpoint, fid_ep>(f);
     PROV_CHECK_ARG(EP_CTRL, other, "fi_ep_bind: fid must not be NULL\n");
     PROV_CHECK_ARG(EP_CTRL, !self->enabled, "fi_ep_bind: the endpoint is enabled already\n");
     switch (other->fclass) {
-    case FI_CLASS_CQ: {
-        PROV_CHECK_ARG(EP_CTRL,
-                       (flags & (FI_SEND | FI_RECV)) &&
-                           !(flags & ~(FI_SEND | FI_RECV | FI_SELECTIVE_COMPLETION)),
-                       "fi_ep_bind: flags 0x%lx do not fit a completion queue\n", flags);
-        cq *q = from_base<cq, fid_cq>(other);
-        PROV_CHECK_ARG(EP_CTRL,
-                       !((flags & FI_SEND) && self->tx_cq) && !((flags & FI_RECV) && self->rx_cq),
-                       "fi_ep_bind: a completion queue is bound already\n");
-        if (flags & FI_SEND) {
-            self->tx_cq = q;
-            self->tx_selective = flags & FI_SELECTIVE_COMPLETION;
-            q->attach();
-        }
-        if (flags & FI_RECV) {
-            self->rx_cq = q;
-            self->rx_selective = flags & FI_SELECTIVE_COMPLETION;
-            q->attach();
-        }
-        return 0;
-    }
+    case FI_CLASS_CQ:
+        return self->bind_cq(from_base<cq, fid_cq>(other), flags);
     case FI_CLASS_EQ:
         PROV_CHECK_ARG(EP_CTRL, !self->events, "fi_ep_bind: an event queue is bound already\n");
         self->events = from_base<eq, fid_eq>(other);
         self->events->attach();
         return 0;
-    case FI_CLASS_CNTR: {
-        cntr *c = from_base<cntr, fid_cntr>(other);
-        struct {
-            uint64_t flag;
-            cntr *endpoint::*member;
-        } slots[] = {{FI_SEND, &endpoint::send_cntr},
-                     {FI_RECV, &endpoint::recv_cntr},
-                     {FI_READ, &endpoint::read_cntr},
-                     {FI_WRITE, &endpoint::write_cntr},
-                     {FI_REMOTE_READ, &endpoint::remote_read_cntr},
-                     {FI_REMOTE_WRITE, &endpoint::remote_write_cntr}};
-        uint64_t known = 0;
-        for (auto &s : slots) {
-            known |= s.flag;
-        }
-        PROV_CHECK_ARG(EP_CTRL, (flags & known) && !(flags & ~known),
-                       "fi_ep_bind: flags 0x%lx do not fit a counter\n", flags);
-        for (auto &s : slots) {
-            if (!(flags & s.flag)) {
-                continue;
-            }
-            PROV_CHECK_ARG(EP_CTRL, !(self->*s.member), "fi_ep_bind: a counter is bound already\n");
-            self->*s.member = c;
-            c->attach();
-        }
-        return 0;
-    }
+    case FI_CLASS_CNTR:
+        return self->bind_cntr(from_base<cntr, fid_cntr>(other), flags);
     case FI_CLASS_AV:
         return guard([&] { return self->bind_av(from_base<av, fid_av>(other)); });
     case FI_CLASS_SRX_CTX: {

@@ -112,7 +112,9 @@ class endpoint : public fid_ep {
     virtual int enable() = 0;
     virtual int bind_av(av *) { return -FI_EINVAL; }
     virtual void bind_shared_rx() {} // shared_rx_ is about to be set
-    virtual void detach() {}         // before the object goes
+    int bind_cq(cq *q, uint64_t flags);
+    int bind_cntr(cntr *c, uint64_t flags);
+    virtual void detach() {} // before the object goes
 
     void attach_queues();
 

@@ -60,6 +60,109 @@ using info_ptr = std::unique_ptr<fi_info, info_delete>;
         return false;                                                                              \
     } while (0)
 
+bool serves_ep(const fi_ep_attr *a, bool rdm)
+{
+    if (a->type != FI_EP_UNSPEC && a->type != (rdm ? FI_EP_RDM : FI_EP_MSG)) {
+        return false;
+    }
+    if (a->protocol != FI_PROTO_UNSPEC && a->protocol != own_protocol) {
+        REFUSE("protocol %u is not ours\n", a->protocol);
+    }
+    if (a->protocol_version > 1 || a->max_msg_size > limit::max_msg) {
+        REFUSE("max_msg_size %zu or the protocol's version is over the limit\n", a->max_msg_size);
+    }
+    if (a->tx_ctx_cnt > 1 && a->tx_ctx_cnt != FI_SHARED_CONTEXT) {
+        REFUSE("tx_ctx_cnt %zu: one transmit context per endpoint\n", a->tx_ctx_cnt);
+    }
+    if (a->tx_ctx_cnt == FI_SHARED_CONTEXT) {
+        REFUSE("shared transmit contexts are not supported\n");
+    }
+    if (a->rx_ctx_cnt > 1 && a->rx_ctx_cnt != FI_SHARED_CONTEXT) {
+        REFUSE("rx_ctx_cnt %zu is not supported\n", a->rx_ctx_cnt);
+    }
+    if (a->max_order_raw_size > limit::max_msg || a->max_order_war_size > limit::max_msg ||
+        a->max_order_waw_size > limit::max_msg) {
+        REFUSE("max_order sizes over %zu\n", limit::max_msg);
+    }
+    if (a->auth_key_size) {
+        REFUSE("auth keys are not supported\n");
+    }
+    return true;
+}
+
+bool serves_domain(uint32_t version, const fi_domain_attr *a, bool rdm)
+{
+    if (a->name && strcasecmp(a->name, "ucxlike")) {
+        return false;
+    }
+    if (a->threading > FI_THREAD_ENDPOINT || a->resource_mgmt > FI_RM_ENABLED ||
+        a->av_type > FI_AV_TABLE || a->control_progress > FI_PROGRESS_MANUAL ||
+        a->data_progress > FI_PROGRESS_MANUAL) {
+        REFUSE("a domain attribute has an unknown value\n");
+    }
+    if (a->mr_key_size > 8 || a->cq_data_size > 8) {
+        REFUSE("mr_key_size %zu or cq_data_size %zu is over 8\n", a->mr_key_size, a->cq_data_size);
+    }
+    if (a->cq_cnt > 4096 || a->ep_cnt > 4096 || a->cntr_cnt > 4096 || a->tx_ctx_cnt > 4096 ||
+        a->rx_ctx_cnt > 4096 || a->max_ep_tx_ctx > 1 || a->max_ep_rx_ctx > 1 ||
+        a->max_ep_stx_ctx > 0 || a->max_ep_srx_ctx > 1 || a->mr_iov_limit > 1 ||
+        a->mr_cnt > 65536 || a->max_err_data > 1024) {
+        REFUSE("a domain limit is over ours\n");
+    }
+    if (a->caps & ~(domain_caps | (rdm ? FI_AV_USER_ID : 0))) {
+        REFUSE("domain caps 0x%lx are not supported\n", a->caps & ~domain_caps);
+    }
+    if (a->auth_key_size) {
+        REFUSE("auth keys are not supported\n");
+    }
+    if (FI_VERSION_LT(version, FI_VERSION(1, 5)) && (a->mr_mode & ~3)) {
+        REFUSE("mr_mode 0x%x needs a newer API\n", a->mr_mode);
+    }
+    return true;
+}
+
+bool serves_tx(const fi_info *h, const fi_tx_attr *a, uint64_t ours)
+{
+    if (a->caps & ~ours) {
+        REFUSE("tx caps 0x%lx are not supported\n", a->caps);
+    }
+    if (h->caps && (a->caps & tx_caps & ~direction_caps & ~h->caps)) {
+        REFUSE("tx caps 0x%lx exceed caps\n", a->caps);
+    }
+    if (a->op_flags & ~(known_op_flags | (h->caps & FI_MULTICAST))) {
+        REFUSE("tx op_flags 0x%lx are not supported\n", a->op_flags & ~known_op_flags);
+    }
+    if ((a->msg_order & ~(msg_order | retired::order_data)) || (a->comp_order & ~0ULL)) {
+        REFUSE("tx msg_order 0x%lx or comp_order 0x%lx is not kept\n", a->msg_order, a->comp_order);
+    }
+    if (a->inject_size > limit::inject || a->size > 65536 || a->iov_limit > limit::iov ||
+        a->rma_iov_limit > 1) {
+        REFUSE("tx inject_size %zu, size %zu or an iov limit is over ours\n", a->inject_size,
+               a->size);
+    }
+    return true;
+}
+
+bool serves_rx(const fi_info *h, const fi_rx_attr *a, uint64_t ours)
+{
+    if (a->caps & ~ours) {
+        REFUSE("rx caps 0x%lx are not supported\n", a->caps);
+    }
+    if (h->caps && (a->caps & rx_caps & ~direction_caps & ~h->caps)) {
+        REFUSE("rx caps 0x%lx exceed caps\n", a->caps);
+    }
+    if (a->op_flags & ~known_rx_flags) {
+        REFUSE("rx op_flags 0x%lx are not supported\n", a->op_flags & ~known_rx_flags);
+    }
+    if (a->msg_order & ~(msg_order | retired::order_data)) {
+        REFUSE("rx msg_order 0x%lx is not kept\n", a->msg_order);
+    }
+    if (a->size > 65536 || a->iov_limit > limit::iov) {
+        REFUSE("rx size %zu or iov_limit %zu is over ours\n", a->size, a->iov_limit);
+    }
+    return true;
+}
+
 // True when everything the hints ask for can be given.
 bool can_serve(uint32_t version, const fi_info *h, bool rdm)
 {
@@ -79,106 +182,12 @@ bool can_serve(uint32_t version, const fi_info *h, bool rdm)
         h->addr_format != FI_SOCKADDR_IN && h->addr_format != FI_SOCKADDR_IN6) {
         REFUSE("addr_format %u is not supported\n", h->addr_format);
     }
-    if (const fi_ep_attr *a = h->ep_attr) {
-        if (a->type != FI_EP_UNSPEC && a->type != (rdm ? FI_EP_RDM : FI_EP_MSG)) {
-            return false;
-        }
-        if (a->protocol != FI_PROTO_UNSPEC && a->protocol != own_protocol) {
-            REFUSE("protocol %u is not ours\n", a->protocol);
-        }
-        if (a->protocol_version > 1 || a->max_msg_size > limit::max_msg) {
-            REFUSE("max_msg_size %zu or the protocol's version is over the limit\n",
-                   a->max_msg_size);
-        }
-        if (a->tx_ctx_cnt > 1 && a->tx_ctx_cnt != FI_SHARED_CONTEXT) {
-            REFUSE("tx_ctx_cnt %zu: one transmit context per endpoint\n", a->tx_ctx_cnt);
-        }
-        if (a->tx_ctx_cnt == FI_SHARED_CONTEXT) {
-            REFUSE("shared transmit contexts are not supported\n");
-        }
-        if (a->rx_ctx_cnt > 1 && a->rx_ctx_cnt != FI_SHARED_CONTEXT) {
-            REFUSE("rx_ctx_cnt %zu is not supported\n", a->rx_ctx_cnt);
-        }
-        if (a->max_order_raw_size > limit::max_msg || a->max_order_war_size > limit::max_msg ||
-            a->max_order_waw_size > limit::max_msg) {
-            REFUSE("max_order sizes over %zu\n", limit::max_msg);
-        }
-        if (a->auth_key_size) {
-            REFUSE("auth keys are not supported\n");
-        }
-    }
-    if (const fi_domain_attr *a = h->domain_attr) {
-        if (a->name && strcasecmp(a->name, "ucxlike")) {
-            return false;
-        }
-        if (a->threading > FI_THREAD_ENDPOINT || a->resource_mgmt > FI_RM_ENABLED ||
-            a->av_type > FI_AV_TABLE || a->control_progress > FI_PROGRESS_MANUAL ||
-            a->data_progress > FI_PROGRESS_MANUAL) {
-            REFUSE("a domain attribute has an unknown value\n");
-        }
-        if (a->mr_key_size > 8 || a->cq_data_size > 8) {
-            REFUSE("mr_key_size %zu or cq_data_size %zu is over 8\n", a->mr_key_size,
-                   a->cq_data_size);
-        }
-        if (a->cq_cnt > 4096 || a->ep_cnt > 4096 || a->cntr_cnt > 4096 || a->tx_ctx_cnt > 4096 ||
-            a->rx_ctx_cnt > 4096 || a->max_ep_tx_ctx > 1 || a->max_ep_rx_ctx > 1 ||
-            a->max_ep_stx_ctx > 0 || a->max_ep_srx_ctx > 1 || a->mr_iov_limit > 1 ||
-            a->mr_cnt > 65536 || a->max_err_data > 1024) {
-            REFUSE("a domain limit is over ours\n");
-        }
-        if (a->caps & ~(domain_caps | (rdm ? FI_AV_USER_ID : 0))) {
-            REFUSE("domain caps 0x%lx are not supported\n", a->caps & ~domain_caps);
-        }
-        if (a->auth_key_size) {
-            REFUSE("auth keys are not supported\n");
-        }
-        if (FI_VERSION_LT(version, FI_VERSION(1, 5)) && (a->mr_mode & ~3)) {
-            REFUSE("mr_mode 0x%x needs a newer API\n", a->mr_mode);
-        }
-    }
-    if (const fi_tx_attr *a = h->tx_attr) {
-        if (a->caps & ~ours) {
-            REFUSE("tx caps 0x%lx are not supported\n", a->caps);
-        }
-        if (h->caps && (a->caps & tx_caps & ~direction_caps & ~h->caps)) {
-            REFUSE("tx caps 0x%lx exceed caps\n", a->caps);
-        }
-        if (a->op_flags & ~(known_op_flags | (h->caps & FI_MULTICAST))) {
-            REFUSE("tx op_flags 0x%lx are not supported\n", a->op_flags & ~known_op_flags);
-        }
-        if ((a->msg_order & ~(msg_order | retired::order_data)) || (a->comp_order & ~0ULL)) {
-            REFUSE("tx msg_order 0x%lx or comp_order 0x%lx is not kept\n", a->msg_order,
-                   a->comp_order);
-        }
-        if (a->inject_size > limit::inject || a->size > 65536 || a->iov_limit > limit::iov ||
-            a->rma_iov_limit > 1) {
-            REFUSE("tx inject_size %zu, size %zu or an iov limit is over ours\n", a->inject_size,
-                   a->size);
-        }
-    }
-    if (const fi_rx_attr *a = h->rx_attr) {
-        if (a->caps & ~ours) {
-            REFUSE("rx caps 0x%lx are not supported\n", a->caps);
-        }
-        if (h->caps && (a->caps & rx_caps & ~direction_caps & ~h->caps)) {
-            REFUSE("rx caps 0x%lx exceed caps\n", a->caps);
-        }
-        if (a->op_flags & ~known_rx_flags) {
-            REFUSE("rx op_flags 0x%lx are not supported\n", a->op_flags & ~known_rx_flags);
-        }
-        if (a->msg_order & ~(msg_order | retired::order_data)) {
-            REFUSE("rx msg_order 0x%lx is not kept\n", a->msg_order);
-        }
-        if (a->size > 65536 || a->iov_limit > limit::iov) {
-            REFUSE("rx size %zu or iov_limit %zu is over ours\n", a->size, a->iov_limit);
-        }
-    }
-    if (const fi_fabric_attr *a = h->fabric_attr) {
-        if (a->name && strcasecmp(a->name, "ucxlike")) {
-            return false;
-        }
-    }
-    return true;
+    bool fabric =
+        !h->fabric_attr || !h->fabric_attr->name || !strcasecmp(h->fabric_attr->name, "ucxlike");
+    return fabric && (!h->ep_attr || serves_ep(h->ep_attr, rdm)) &&
+           (!h->domain_attr || serves_domain(version, h->domain_attr, rdm)) &&
+           (!h->tx_attr || serves_tx(h, h->tx_attr, ours)) &&
+           (!h->rx_attr || serves_rx(h, h->rx_attr, ours));
 }
 
 template <class T>
@@ -196,13 +205,8 @@ char *copy(const char *s)
     return c;
 }
 
-info_ptr make(uint32_t version, const fi_info *h, bool rdm, uint32_t format, const address &src,
-              const address &dest)
+uint64_t caps_for(const fi_info *h, bool rdm)
 {
-    info_ptr info(fi_allocinfo());
-    if (!info) {
-        throw failure{FI_ENOMEM};
-    }
     uint64_t caps = h ? h->caps : 0;
     if (!(caps & data_caps)) {
         caps |= data_caps;
@@ -222,17 +226,13 @@ info_ptr make(uint32_t version, const fi_info *h, bool rdm, uint32_t format, con
     } else {
         caps = (caps & ~domain_caps) | (h->caps & domain_caps);
     }
-    info->caps = caps;
-    info->addr_format = format;
-    set_address(&info->src_addr, &info->src_addrlen, src);
-    set_address(&info->dest_addr, &info->dest_addrlen, dest);
-    info->handle = h ? h->handle : nullptr;
+    return caps;
+}
 
-    const fi_tx_attr *ht = h ? h->tx_attr : nullptr;
-    const fi_rx_attr *hr = h ? h->rx_attr : nullptr;
-    const fi_ep_attr *he = h ? h->ep_attr : nullptr;
-    const fi_domain_attr *hd = h ? h->domain_attr : nullptr;
-
+// ht, hr: the hints', or nullptr.
+void fill_contexts(fi_info *info, const fi_tx_attr *ht, const fi_rx_attr *hr)
+{
+    uint64_t caps = info->caps;
     fi_tx_attr *t = info->tx_attr;
     t->caps = ht && ht->caps ? ht->caps & caps : caps & tx_caps;
     t->op_flags = ht ? ht->op_flags : 0;
@@ -248,19 +248,11 @@ info_ptr make(uint32_t version, const fi_info *h, bool rdm, uint32_t format, con
     r->msg_order = hr && hr->msg_order ? hr->msg_order : msg_order;
     r->size = either(hr ? hr->size : 0, limit::rx_size);
     r->iov_limit = limit::iov;
+}
 
-    fi_ep_attr *e = info->ep_attr;
-    e->type = rdm ? FI_EP_RDM : FI_EP_MSG;
-    e->protocol = own_protocol;
-    e->protocol_version = 1;
-    e->max_msg_size = limit::max_msg;
-    e->max_order_raw_size = limit::max_msg;
-    e->max_order_waw_size = limit::max_msg;
-    e->max_order_war_size = limit::max_msg;
-    e->mem_tag_format = he && he->mem_tag_format ? he->mem_tag_format : tag_format;
-    e->tx_ctx_cnt = 1;
-    e->rx_ctx_cnt = he && he->rx_ctx_cnt == FI_SHARED_CONTEXT ? FI_SHARED_CONTEXT : 1;
-
+// hd: the hints', or nullptr.
+void fill_domain(fi_info *info, uint32_t version, const fi_domain_attr *hd, bool rdm)
+{
     fi_domain_attr *d = info->domain_attr;
     d->domain = hd ? hd->domain : nullptr;
     d->name = copy("ucxlike");
@@ -288,8 +280,44 @@ info_ptr make(uint32_t version, const fi_info *h, bool rdm, uint32_t format, con
     d->mr_iov_limit = 1;
     d->mr_cnt = 65536;
     d->max_err_data = 1024;
-    d->caps = (caps & domain_caps) | (rdm ? FI_AV_USER_ID : 0);
+    d->caps = (info->caps & domain_caps) | (rdm ? FI_AV_USER_ID : 0);
     d->tclass = hd ? hd->tclass : 0;
+}
+
+info_ptr make(uint32_t version, const fi_info *h, bool rdm, uint32_t format, const address &src,
+              const address &dest)
+{
+    info_ptr info(fi_allocinfo());
+    if (!info) {
+        throw failure{FI_ENOMEM};
+    }
+    uint64_t caps = caps_for(h, rdm);
+    info->caps = caps;
+    info->addr_format = format;
+    set_address(&info->src_addr, &info->src_addrlen, src);
+    set_address(&info->dest_addr, &info->dest_addrlen, dest);
+    info->handle = h ? h->handle : nullptr;
+
+    const fi_tx_attr *ht = h ? h->tx_attr : nullptr;
+    const fi_rx_attr *hr = h ? h->rx_attr : nullptr;
+    const fi_ep_attr *he = h ? h->ep_attr : nullptr;
+    const fi_domain_attr *hd = h ? h->domain_attr : nullptr;
+
+    fill_contexts(info.get(), ht, hr);
+
+    fi_ep_attr *e = info->ep_attr;
+    e->type = rdm ? FI_EP_RDM : FI_EP_MSG;
+    e->protocol = own_protocol;
+    e->protocol_version = 1;
+    e->max_msg_size = limit::max_msg;
+    e->max_order_raw_size = limit::max_msg;
+    e->max_order_waw_size = limit::max_msg;
+    e->max_order_war_size = limit::max_msg;
+    e->mem_tag_format = he && he->mem_tag_format ? he->mem_tag_format : tag_format;
+    e->tx_ctx_cnt = 1;
+    e->rx_ctx_cnt = he && he->rx_ctx_cnt == FI_SHARED_CONTEXT ? FI_SHARED_CONTEXT : 1;
+
+    fill_domain(info.get(), version, hd, rdm);
 
     info->fabric_attr->name = copy("ucxlike");
     info->fabric_attr->prov_version = provider.version;
@@ -301,6 +329,40 @@ bool fits(const address &a, uint32_t format)
 {
     return a.empty() || format == FI_FORMAT_UNSPEC || format == FI_SOCKADDR ||
            (format == FI_SOCKADDR_IN) == (a.sa.sa_family == AF_INET);
+}
+
+// One for each type of endpoint that the hints allow; empty when there is none. fallback: where
+// they name no source.
+info_ptr make_all(uint32_t version, const fi_info *h, uint32_t format, const address &src,
+                  const address &dest, const address &fallback)
+{
+    bool passive_any = is_any(src);
+    info_ptr first;
+    fi_info **tail = nullptr;
+    for (bool rdm : {true, false}) {
+        if (!can_serve(version, h, rdm)) {
+            continue;
+        }
+        address s = src;
+        if (s.empty()) {
+            s = fallback;
+        } else if (passive_any && rdm) {
+            s = fallback;
+            s.set_port(src.port());
+        }
+        uint32_t f = format == FI_SOCKADDR        ? static_cast<uint32_t>(FI_SOCKADDR)
+                     : s.sa.sa_family == AF_INET6 ? static_cast<uint32_t>(FI_SOCKADDR_IN6)
+                                                  : static_cast<uint32_t>(FI_SOCKADDR_IN);
+        info_ptr i = make(version, h, rdm, f, s, dest);
+        if (!first) {
+            first = std::move(i);
+            tail = &first->next;
+        } else {
+            *tail = i.release();
+            tail = &(*tail)->next;
+        }
+    }
+    return first;
 }
 
 int build(uint32_t version, const char *node, const char *service, uint64_t flags, const fi_info *h,
@@ -353,7 +415,6 @@ int build(uint32_t version, const char *node, const char *service, uint64_t flag
             return -FI_ENODATA;
         }
     }
-    bool passive_any = is_any(src);
     if (family == AF_UNSPEC) {
         family = !src.empty() ? src.sa.sa_family : AF_INET;
     }
@@ -362,31 +423,7 @@ int build(uint32_t version, const char *node, const char *service, uint64_t flag
         return -FI_ENODATA;
     }
 
-    info_ptr first;
-    fi_info **tail = nullptr;
-    for (bool rdm : {true, false}) {
-        if (!can_serve(version, h, rdm)) {
-            continue;
-        }
-        address s = src;
-        if (s.empty()) {
-            s = fallback;
-        } else if (passive_any && rdm) {
-            s = fallback;
-            s.set_port(src.port());
-        }
-        uint32_t f = format == FI_SOCKADDR        ? static_cast<uint32_t>(FI_SOCKADDR)
-                     : s.sa.sa_family == AF_INET6 ? static_cast<uint32_t>(FI_SOCKADDR_IN6)
-                                                  : static_cast<uint32_t>(FI_SOCKADDR_IN);
-        info_ptr i = make(version, h, rdm, f, s, dest);
-        if (!first) {
-            first = std::move(i);
-            tail = &first->next;
-        } else {
-            *tail = i.release();
-            tail = &(*tail)->next;
-        }
-    }
+    info_ptr first = make_all(version, h, format, src, dest, fallback);
     if (!first) {
         return -FI_ENODATA;
     }
