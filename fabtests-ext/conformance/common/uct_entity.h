@@ -423,7 +423,9 @@ inline size_t pack(void *dest, void *arg)
 {
     auto *p = static_cast<packed *>(arg);
     ++p->calls;
-    memcpy(dest, p->data.data(), p->data.size());
+    if (!p->data.empty()) { // dest may be NULL for nothing
+        memcpy(dest, p->data.data(), p->data.size());
+    }
     return p->data.size();
 }
 
