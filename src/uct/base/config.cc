@@ -54,7 +54,7 @@ constexpr field iface_fields[] = {
      "How long a connection may take to come up; a peer need not make progress meanwhile. Not of "
      "self, sm and shm, which make none.",
      offsetof(iface_values, connect_timeout), &time_},
-    {"BACKLOG", "16384",
+    {"BACKLOG", "2048",
      "Small messages of an endpoint that the provider may hold for a peer that takes none. Further "
      "sends find no room until the peer makes progress. Not of self and shm, which have bounds of "
      "their own.",
