@@ -84,7 +84,9 @@ ucp_context_h fabric::start(const std::string &transports)
     const struct {
         const char *name;
         std::string value;
-    } choices[] = {{"TLS", transports}, {"NET_DEVICES", param_string("net_devices")}};
+    } choices[] = {{"TLS", transports},
+                   {"NET_DEVICES", param_string("net_devices")},
+                   {"STRICT", param_bool("strict") ? "y" : ""}};
     for (auto &c : choices) {
         if (c.value.empty()) {
             continue;
@@ -108,6 +110,11 @@ ucp_context_h fabric::start(const std::string &transports)
     ucp_config_release(config);
     if (st != UCS_OK) {
         PROV_WARN(FABRIC, "ucp_init: %s\n", ucs_status_string(st));
+        for (auto &c : choices) {
+            if (!c.value.empty()) {
+                PROV_WARN(FABRIC, "with FI_UCXLIKE_%s=%s\n", c.name, c.value.c_str());
+            }
+        }
         throw failure{errno_of(st)};
     }
     return made;

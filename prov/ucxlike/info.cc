@@ -4,6 +4,7 @@
 // not ask for is offered only where it costs nothing; what we cannot do gives -FI_ENODATA.
 #include "info.h"
 
+#include "params.h"
 #include "prov.h"
 #include "retired.h"
 
@@ -439,7 +440,10 @@ int getinfo(uint32_t version, const char *node, const char *service, uint64_t fl
     if (flags & core_providers_only) {
         return -FI_ENODATA; // a utility provider on top of us would only cost
     }
-    return guard([&] { return build(version, node, service, flags, hints, info); });
+    return guard([&] {
+        int error = check_params();
+        return error ? error : build(version, node, service, flags, hints, info);
+    });
 }
 
 } // namespace ucxlike

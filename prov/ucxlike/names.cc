@@ -8,6 +8,8 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <set>
+#include <string>
 #include <unistd.h>
 
 namespace ucxlike {
@@ -79,6 +81,23 @@ static bool is_loopback(const address &a)
     return IN6_IS_ADDR_LOOPBACK(&a.in6.sin6_addr);
 }
 
+static std::string interfaces()
+{
+    std::set<std::string> names;
+    ifaddrs *list = nullptr;
+    if (getifaddrs(&list) == 0) {
+        for (ifaddrs *i = list; i; i = i->ifa_next) {
+            names.insert(i->ifa_name);
+        }
+        freeifaddrs(list);
+    }
+    std::string text;
+    for (const std::string &name : names) {
+        text += (text.empty() ? "" : ", ") + name;
+    }
+    return text;
+}
+
 // FI_UCXLIKE_IFACE is an address or the name of an interface.
 static address configured_source(int family, const std::string &wanted)
 {
@@ -101,8 +120,11 @@ static address configured_source(int family, const std::string &wanted)
         freeifaddrs(list);
     }
     if (a.empty()) {
-        PROV_WARN(CORE, "FI_UCXLIKE_IFACE: \"%s\" is neither an address nor an interface\n",
-                  wanted.c_str());
+        PROV_WARN(
+            CORE,
+            "FI_UCXLIKE_IFACE: \"%s\" is neither an address nor an interface with one of this "
+            "family; what exists: %s\n",
+            wanted.c_str(), interfaces().c_str());
     }
     return a;
 }

@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <set>
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace app;
 
@@ -436,6 +437,86 @@ TEST(prov_info_test, strict_mode_insists_on_every_transport)
             REQUIRE_EQ(fi_close(&fabric->fid), 0);
         });
     }
+}
+
+// What fi_info prints with some variables set, on both streams.
+std::string fi_info_says(const std::string &variables, const std::string &options)
+{
+    std::string text;
+    FILE *out =
+        popen(("env " + variables + " fi_info -p ucxlike " + options + " 2>&1").c_str(), "r");
+    EXPECT_TRUE(out);
+    char line[512];
+    while (out && fgets(line, sizeof(line), out)) {
+        text += line;
+    }
+    if (out) {
+        pclose(out);
+    }
+    return text;
+}
+
+// Each wrong variable is named in libfabric's log, which has to be asked for.
+TEST(prov_info_test, wrong_parameters_are_named_in_the_log_of_libfabric)
+{
+    if (sanitized) {
+        GTEST_SKIP() << "fi_info cannot load a sanitized provider";
+    }
+    const struct {
+        const char *variable;
+        const char *text;
+    } rows[] = {
+        {"FI_UCXLIKE_IFACE=nosuchif0", "FI_UCXLIKE_IFACE: \"nosuchif0\""},
+        {"FI_UCXLIKE_TX_SIZE=abc", "FI_UCXLIKE_TX_SIZE: \"abc\" is not a number"},
+        {"FI_UCXLIKE_BACKLOG=-1", "FI_UCXLIKE_BACKLOG: \"-1\" is not a number"},
+        {"FI_UCXLIKE_IFCE=lo",
+         "FI_UCXLIKE_IFCE: no such parameter (did you mean FI_UCXLIKE_IFACE?)"},
+    };
+    use_build_tree();
+    for (auto &r : rows) {
+        std::string variable = r.variable;
+        EXPECT_NE(std::string::npos, fi_info_says(variable + " FI_LOG_LEVEL=warn", "").find(r.text))
+            << variable;
+        EXPECT_EQ(std::string::npos,
+                  fi_info_says(variable + " FI_LOG_LEVEL=warn FI_LOG_PROV=tcp", "").find(r.text))
+            << variable;
+        EXPECT_NE(std::string::npos,
+                  fi_info_says(variable + " FI_UCXLIKE_STRICT=1", "").find("fi_getinfo: -61"))
+            << variable;
+    }
+}
+
+// The engine's lines are the provider's: silent where libfabric is, and named after the variable.
+TEST(prov_info_test, the_engine_logs_by_libfabric)
+{
+    auto opened = [](const char *level) {
+        int ends[2];
+        EXPECT_EQ(pipe(ends), 0);
+        in_a_process([&](partner &) {
+            setenv("FI_UCXLIKE_TLS", "nosuchtls", 1);
+            REQUIRE(level ? setenv("FI_LOG_LEVEL", level, 1) == 0 : unsetenv("FI_LOG_LEVEL") == 0);
+            REQUIRE(dup2(ends[1], STDERR_FILENO) >= 0);
+            auto i = ask(FI_VERSION(1, 17), [](fi_info *h) { h->ep_attr->type = FI_EP_RDM; });
+            REQUIRE(i);
+            fid_fabric *fabric = nullptr;
+            fid_domain *domain = nullptr;
+            REQUIRE_EQ(fi_fabric(i->fabric_attr, &fabric, nullptr), 0);
+            REQUIRE(fi_domain(fabric, i.get(), &domain, nullptr) != 0);
+        });
+        close(ends[1]);
+        std::string text;
+        char part[4096];
+        for (ssize_t n; (n = read(ends[0], part, sizeof(part))) > 0;) {
+            text.append(part, static_cast<size_t>(n));
+        }
+        close(ends[0]);
+        return text;
+    };
+    std::string text = opened("warn");
+    EXPECT_NE(std::string::npos, text.find("FI_UCXLIKE_TLS=nosuchtls")) << text;
+    EXPECT_NE(std::string::npos, text.find("what exists: ")) << text;
+    EXPECT_EQ(std::string::npos, text.find(" UCX  ")) << text;
+    EXPECT_EQ(std::string::npos, opened(nullptr).find("nosuchtls"));
 }
 
 // fi_info -e lists the parameters that the man page has, and no others.
