@@ -72,6 +72,19 @@ program_with_ucx_pc()
     }
 }
 
+pkg_config_knows_the_layers()
+{
+    local name folder
+    for name in ucx-ucs ucx-uct; do
+        folder=$(PKG_CONFIG_PATH=$dropin/pkgconfig pkg-config --variable=pcfiledir "$name")
+        [ "$(readlink -f "$folder")" = "$(readlink -f "$dropin/pkgconfig")" ] || {
+            echo "pkg-config takes $name.pc of '$folder'"
+            return 1
+        }
+    done
+    PKG_CONFIG_PATH=$dropin/pkgconfig pkg-config --libs ucx-uct | grep -q -- '-luct.*-lucs'
+}
+
 # RTLD_NOW makes any unresolved symbol fatal, and silently so; look for them here.
 provider_is_found()
 {
@@ -89,5 +102,6 @@ check "files are where they are promised" files_are_there
 check "a C program with ucxlike.pc" program_with_ucxlike_pc
 check "a C++ program with ucxlike.pc" cxx_program_with_ucxlike_pc
 check "a program with ucx.pc" program_with_ucx_pc
+check "pkg-config knows ucx-ucs and ucx-uct" pkg_config_knows_the_layers
 check "fi_info -l lists the provider" provider_is_found
 finish
