@@ -72,17 +72,36 @@ program_with_ucx_pc()
     }
 }
 
+# uses_ours PROGRAM: its libucp is ours.
+uses_ours()
+{
+    local used
+    used=$(ldd "$1" | awk '/libucp\.so\.0/ { print $3 }')
+    [ "$(readlink -f "$used")" = "$(readlink -f "$dropin/libucp.so.0")" ] || {
+        echo "the program uses libucp '$used'"
+        return 1
+    }
+}
+
+# As configure scripts with --with-ucx=DIR do: DIR/include, DIR/lib, and DIR/lib in the RPATH.
+program_with_the_prefix()
+{
+    ${CC:-cc} -std=c99 "$scratch/program.c" -I"$dropin/ucx/include" -L"$dropin/ucx/lib" \
+        "-Wl,-rpath,$dropin/ucx/lib" -lucp -luct -lucs -lucm -o "$scratch/program_prefix" &&
+        "$scratch/program_prefix" && uses_ours "$scratch/program_prefix"
+}
+
 pkg_config_knows_the_layers()
 {
     local name folder
     for name in ucx-ucs ucx-uct; do
-        folder=$(PKG_CONFIG_PATH=$dropin/pkgconfig pkg-config --variable=pcfiledir "$name")
+        folder=$(PKG_CONFIG_PATH=$dropin/ucx/lib/pkgconfig pkg-config --variable=pcfiledir "$name")
         [ "$(readlink -f "$folder")" = "$(readlink -f "$dropin/pkgconfig")" ] || {
             echo "pkg-config takes $name.pc of '$folder'"
             return 1
         }
     done
-    PKG_CONFIG_PATH=$dropin/pkgconfig pkg-config --libs ucx-uct | grep -q -- '-luct.*-lucs'
+    PKG_CONFIG_PATH=$dropin/ucx/lib/pkgconfig pkg-config --libs ucx-uct | grep -q -- '-luct.*-lucs'
 }
 
 # RTLD_NOW makes any unresolved symbol fatal, and silently so; look for them here.
@@ -102,6 +121,7 @@ check "files are where they are promised" files_are_there
 check "a C program with ucxlike.pc" program_with_ucxlike_pc
 check "a C++ program with ucxlike.pc" cxx_program_with_ucxlike_pc
 check "a program with ucx.pc" program_with_ucx_pc
+check "a program with the prefix in UCX's shape" program_with_the_prefix
 check "pkg-config knows ucx-ucs and ucx-uct" pkg_config_knows_the_layers
 check "fi_info -l lists the provider" provider_is_found
 finish
