@@ -104,6 +104,21 @@ pkg_config_knows_the_layers()
     PKG_CONFIG_PATH=$dropin/ucx/lib/pkgconfig pkg-config --libs ucx-uct | grep -q -- '-luct.*-lucs'
 }
 
+program_with_cmake()
+{
+    command -v cmake >/dev/null || { echo "cmake is not installed"; return 77; }
+    mkdir -p "$scratch/cmake" && cp "$scratch/program.c" "$scratch/cmake" &&
+        cat >"$scratch/cmake/CMakeLists.txt" <<'LISTS'
+cmake_minimum_required(VERSION 3.13)
+project(program C)
+find_package(ucx 1.13 CONFIG REQUIRED)
+add_executable(program program.c)
+target_link_libraries(program ucx::ucp)
+LISTS
+    cmake -DCMAKE_PREFIX_PATH="$dropin/ucx" -S "$scratch/cmake" -B "$scratch/cmake/build" &&
+        cmake --build "$scratch/cmake/build" && uses_ours "$scratch/cmake/build/program"
+}
+
 # RTLD_NOW makes any unresolved symbol fatal, and silently so; look for them here.
 provider_is_found()
 {
@@ -123,5 +138,6 @@ check "a C++ program with ucxlike.pc" cxx_program_with_ucxlike_pc
 check "a program with ucx.pc" program_with_ucx_pc
 check "a program with the prefix in UCX's shape" program_with_the_prefix
 check "pkg-config knows ucx-ucs and ucx-uct" pkg_config_knows_the_layers
+check "a program with CMake's find_package(ucx)" program_with_cmake
 check "fi_info -l lists the provider" provider_is_found
 finish
