@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The peers of an RDM endpoint: their names, and whose a connection is that comes in.
+#include "rdm.h"
+
+#include "tx.h"
+
+namespace ucxlike {
+
+// ---- peers ----
+
+peer::peer(rdm_endpoint *ep) : conn(ep->eng)
+{
+    owner = ep;
+    rx_id = eng->ids.add(this);
+}
+
+void peer::link_failed(link *l)
+{
+    if (welcomed == l) {
+        welcomed = nullptr;
+    }
+    if (tx != l) {
+        return;
+    }
+    tx = nullptr;
+    tx_id = 0;
+    if (greeted == l) {
+        refused = errno_of(l->status);
+    }
+    greeted = nullptr;
+    owner->flush_outstanding(this, FI_ECONNRESET);
+    static_cast<rdm_endpoint *>(owner)->peer_lost(this);
+}
+
+void peer::control(const wire::message &m, const void *, size_t, link *)
+{
+    if (m.kind != wire::welcome || !m.hello || !owner) {
+        return;
+    }
+    wire::hello h;
+    memcpy(&h, m.hello, sizeof(h));
+    incarnation = h.incarnation;
+    tx_id = static_cast<uint32_t>(m.tag);
+    refused = 0;
+    auto *ep = static_cast<rdm_endpoint *>(owner);
+    ep->alias(this, wire::name_of(h));
+    ep->peer_ready();
+}
+
+void peer::drained()
+{
+    if (detached) {
+        delete this;
+    }
+}
+
+// ---- names ----
+
+peer *rdm_endpoint::peer_named(const address &name)
+{
+    auto it = names_.find(name);
+    if (it != names_.end()) {
+        return it->second;
+    }
+    peers_.push_back(std::make_unique<peer>(this));
+    peer *p = peers_.back().get();
+    p->name = name;
+    p->addr = reported(name);
+    names_[name] = p;
+    return p;
+}
+
+// A peer answers to the name under which we reached it and to the one it calls itself.
+void rdm_endpoint::alias(peer *p, const address &name)
+{
+    names_.emplace(name, p);
+}
+
+// ---- connections that come in ----
+
+conn *rdm_endpoint::identify(link *l, const wire::message &m)
+{
+    wire::hello h;
+    memcpy(&h, m.hello, sizeof(h));
+    peer *p = nullptr;
+    guard([&] {
+        p = peer_named(wire::name_of(h));
+        if (p->incarnation && p->incarnation != h.incarnation) {
+            // It has died and come back: what led to its former life leads nowhere.
+            if (p->tx && p->tx != l) {
+                link *old = p->tx;
+                p->link_failed(old);
+                eng->fail(old, UCS_ERR_CONNECTION_RESET);
+            }
+            eng->ids.erase(p->rx_id);
+            p->rx_id = eng->ids.add(p);
+            p->welcomed = nullptr;
+            p->tx_id = 0;
+        }
+        p->incarnation = h.incarnation;
+        l->owner = p;
+        l->accepted_at = 0;
+        if (!p->tx) {
+            p->tx = l;
+        }
+        if (h.id && !p->tx_id) {
+            p->tx_id = h.id;
+            peer_ready();
+        }
+        if (p->welcomed != l) {
+            p->welcomed = l;
+            tx_op *op = eng->begin_own();
+            wire::builder b(op->header);
+            b.tag(p->rx_id);
+            b.say_hello(hello_for(p));
+            eng->send_own(l, op, b.finish(h.id, wire::welcome), nullptr, 0);
+        }
+        return 0;
+    });
+    return p;
+}
+
+} // namespace ucxlike
