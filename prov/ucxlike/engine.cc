@@ -361,7 +361,7 @@ void engine::send_from(link *l, tx_op *op, size_t header_length, const void *pay
     post_own(l, op, header_length, payload, length, am, 0);
 }
 
-void engine::send_control(link *l, uint32_t id, uint16_t kind, const void *payload, size_t length)
+void engine::send_control(link *l, uint64_t id, uint16_t kind, const void *payload, size_t length)
 {
     tx_op *op = begin_own();
     send_own(l, op, wire::builder(op->header).finish(id, kind), payload, length);
@@ -454,7 +454,7 @@ ucs_status_t engine::on_control(void *arg, const void *header, size_t header_len
         return UCS_OK;
     }
     if (m.kind == wire::acked) {
-        if (tx_op *op = e->acks.find(static_cast<uint32_t>(m.tag))) {
+        if (tx_op *op = e->acks.find(m.tag)) {
             tx_answered(op, static_cast<int>(m.data));
         }
         return UCS_OK;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "address.h"
+#include "id_map.h"
 #include "prov.h"
 #include "wire.h"
 
@@ -27,59 +28,6 @@ struct rx_op;
 struct tx_op;
 struct msg_in;
 
-// 32-bit ids for the wire: 20 bits of slot, 12 bits of generation; 0 is never given out.
-template <class T>
-class id_map {
-  public:
-    uint32_t add(T *object)
-    {
-        uint32_t i;
-        if (!free_.empty()) {
-            i = free_.back();
-            free_.pop_back();
-        } else {
-            if (slots_.size() >= (1u << 20)) {
-                throw failure{FI_ENOSPC};
-            }
-            i = static_cast<uint32_t>(slots_.size());
-            slots_.push_back({nullptr, 1u << 20});
-        }
-        slots_[i].object = object;
-        return slots_[i].generation | i;
-    }
-
-    T *find(uint32_t id) const
-    {
-        uint32_t i = id & 0xfffff;
-        if (UCS_UNLIKELY(i >= slots_.size() || slots_[i].generation != (id & ~0xfffffu))) {
-            return nullptr;
-        }
-        return slots_[i].object;
-    }
-
-    void erase(uint32_t id)
-    {
-        if (!find(id)) {
-            return;
-        }
-        slot &s = slots_[id & 0xfffff];
-        s.object = nullptr;
-        s.generation += 1u << 20;
-        if (s.generation == 0) {
-            s.generation = 1u << 20;
-        }
-        free_.push_back(id & 0xfffff);
-    }
-
-  private:
-    struct slot {
-        T *object;
-        uint32_t generation;
-    };
-    std::vector<slot> slots_;
-    std::vector<uint32_t> free_;
-};
-
 // One UCP endpoint. It outlives its owner until UCP has closed it.
 struct link {
     engine *eng;
@@ -98,8 +46,8 @@ struct conn {
     engine *eng;
     endpoint *owner = nullptr; // whose receives its messages match
     link *tx = nullptr;
-    uint32_t tx_id = 0; // our id at the remote side, carried by every message; 0: not known yet
-    uint32_t rx_id = 0; // the id it uses towards us
+    uint64_t tx_id = 0; // our id at the remote side, carried by every message; 0: not known yet
+    uint64_t rx_id = 0; // the id it uses towards us: a secret, which tells its messages
     fi_addr_t addr = FI_ADDR_NOTAVAIL;
     size_t outstanding = 0; // operations that have not completed
     size_t writes = 0; // of the peer, on their way into our memory; and 1 until it has confirmed
@@ -194,14 +142,14 @@ class engine {
     void send_from(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,
                    unsigned am);
     // The same without words in the header.
-    void send_control(link *l, uint32_t id, uint16_t kind, const void *payload = nullptr,
+    void send_control(link *l, uint64_t id, uint16_t kind, const void *payload = nullptr,
                       size_t length = 0);
 
     const bool lasting;
     ucp_worker_h worker = nullptr;
     ucs::opt_lock lock;
-    id_map<conn> ids;
-    id_map<tx_op> acks; // operations that wait for a word of the peer
+    id_map<conn, 36, true> ids;
+    id_map<tx_op, 36> acks; // operations that wait for a word of the peer
     ucs::mpool<tx_op> tx_ops;
     ucs::mpool<rx_op> rx_ops;
     ucs::mpool<msg_in> msgs;

@@ -20,7 +20,7 @@ class group final : public fid_mc {
 
     struct member {
         peer *who;
-        uint32_t id; // of the group, at the member
+        uint64_t id; // of the group, at the member
     };
     // Who gets what is sent.
     const std::vector<member> &receivers() const { return receivers_; }

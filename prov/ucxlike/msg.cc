@@ -117,8 +117,8 @@ void msg_conn::answered(std::string_view words)
     wire::message m;
     std::string_view data;
     bool known = wire::parse(words.data(), words.size(), m, &data);
-    if (known && m.kind == wire::accept && (m.flags & wire::has_tag)) {
-        pending_id = static_cast<uint32_t>(m.tag);
+    if (known && m.kind == wire::accept && wire::is_id(m.tag)) {
+        pending_id = m.tag;
         established(data);
     } else if (known && m.kind == wire::reject) {
         end(FI_ECONNREFUSED, data);

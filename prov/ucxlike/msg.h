@@ -43,7 +43,7 @@ struct msg_conn final : conn {
     address local_name;
     bool name_known = false; // local_name is the connection's own
     link *pending = nullptr; // the link before messages may be sent on it
-    uint32_t pending_id = 0;
+    uint64_t pending_id = 0;
     bool detached = false; // no endpoint any more: goes when it is drained
     int last_error = 0;    // of the last event; 0: FI_SHUTDOWN
     std::string last_data;

@@ -32,7 +32,7 @@ struct tx_op {
     conn *to;
     void *context;
     uint64_t cq_flags; // FI_SEND | FI_TAGGED, ...
-    uint32_t ack_id;
+    uint64_t ack_id;
     uint8_t pending;
     uint8_t options;
     int error;

@@ -190,7 +190,12 @@ void pep::connected(ucp_conn_request_h request)
     auto words = ucp::greeting_of(request);
     wire::message m;
     std::string_view data;
-    if (!wire::parse(words.data(), words.size(), m, &data) || m.kind != wire::connect || !m.hello) {
+    bool ours = wire::parse(words.data(), words.size(), m, &data);
+    wire::hello h = {};
+    if (ours && m.hello) {
+        memcpy(&h, m.hello, sizeof(h));
+    }
+    if (m.kind != wire::connect || !wire::is_id(h.id)) {
         PROV_INFO(EP_CTRL, "a connection that is not of a MSG endpoint is refused\n");
         ucp_listener_reject(listener_, request);
         return;
@@ -205,8 +210,6 @@ void pep::connected(ucp_conn_request_h request)
     ucs_status_t known = ucp_conn_request_query(request, &attr);
     int error = guard([&] {
         auto c = std::make_unique<msg_conn>(eng_);
-        wire::hello h;
-        memcpy(&h, m.hello, sizeof(h));
         c->pending_id = h.id;
         c->local_name = name_;
         if (known == UCS_OK) {

@@ -279,7 +279,7 @@ uint32_t rdm_endpoint::add_group(group *g)
         eng->readers.push_back(this);
     }
     groups_.push_back(g);
-    return group_ids_.add(g);
+    return static_cast<uint32_t>(group_ids_.add(g));
 }
 
 void rdm_endpoint::remove_group(group *g)
@@ -332,7 +332,7 @@ void rdm_endpoint::collect()
 
 bool rdm_endpoint::in_group(uint64_t id) const
 {
-    group *g = group_ids_.find(static_cast<uint32_t>(id));
+    group *g = group_ids_.find(id);
     return g && g->receives();
 }
 

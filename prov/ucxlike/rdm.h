@@ -85,7 +85,7 @@ class rdm_endpoint final : public endpoint, public acceptor, public engine::read
     std::unordered_multimap<address, fi_addr_t, address::hash> index_;
     std::unordered_map<address, peer *, address::hash> names_;
     std::vector<std::unique_ptr<peer>> peers_;
-    id_map<group> group_ids_;
+    id_map<group, 12> group_ids_;
     std::vector<group *> groups_;
 };
 

@@ -35,13 +35,13 @@ void peer::link_failed(link *l)
 
 void peer::control(const wire::message &m, const void *, size_t, link *)
 {
-    if (m.kind != wire::welcome || !m.hello || !owner) {
+    if (m.kind != wire::welcome || !m.hello || !owner || !wire::is_id(m.tag)) {
         return;
     }
     wire::hello h;
     memcpy(&h, m.hello, sizeof(h));
     incarnation = h.incarnation;
-    tx_id = static_cast<uint32_t>(m.tag);
+    tx_id = m.tag;
     refused = 0;
     auto *ep = static_cast<rdm_endpoint *>(owner);
     ep->alias(this, wire::name_of(h));

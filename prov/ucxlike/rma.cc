@@ -353,7 +353,7 @@ void read_arrived(conn *from, const wire::message &m)
 ucs_status_t read_data_arrived(conn *from, const wire::message &m, void *data, size_t length,
                                bool rendezvous)
 {
-    tx_op *op = from->eng->acks.find(static_cast<uint32_t>(m.ack));
+    tx_op *op = from->eng->acks.find(m.ack);
     if (!op || op->to != from || !(op->cq_flags & FI_READ)) {
         return UCS_ERR_REJECTED;
     }

@@ -240,7 +240,7 @@ UCS_ALWAYS_INLINE void set_up(tx_op *op, endpoint *ep, unsigned options, const s
 
 // Writes the header, with the receiver's id of the group if it goes to one, and hands it to UCP.
 UCS_ALWAYS_INLINE ssize_t post(tx_op *op, conn *to, unsigned options, const send_call &c,
-                               const payload &p, uint32_t group_id)
+                               const payload &p, uint64_t group_id)
 {
     endpoint *ep = op->owner;
     op->to = to;

@@ -4,10 +4,10 @@
 // starts with the id that its receiver gave to the sender; an RDM sender that has not been given
 // one yet uses 0 and appends a hello, which says who it is.
 //
-//   0        4       5       6       8
-//   +--------+-------+-------+-------+----------- - - -
-//   | id     | flags | hello | kind  | optional words, in the order of the flags, then the hello
-//   +--------+-------+-------+-------+----------- - - -
+//   0            7       8
+//   +------------+-------+----------- - - -
+//   | id         | flags | optional words, in the order of the flags, then the hello, then the kind
+//   +------------+-------+----------- - - -
 //
 // One parser (parse) reads all of them; a length that does not fit what the flags announce drops
 // the message.
@@ -17,13 +17,14 @@
 
 #include "ucs/compiler.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 
 namespace ucxlike::wire {
 
-constexpr uint8_t version = 4;
+constexpr uint8_t version = 5;
 
 // UCP active-message ids.
 enum am : unsigned { am_msg = 0, am_tagged = 1, am_control = 2, am_rma = 3, am_last };
@@ -35,6 +36,8 @@ enum flag : uint8_t {
     has_rma = 1 << 3,    // three words: address, key, length
     has_group = 1 << 4,  // sent to a multicast group: its id at the receiver
     on_arrival = 1 << 5, // with has_ack: acknowledged before it is matched
+    has_hello = 1 << 6,
+    has_kind = 1 << 7, // 2 bytes; without, it is none
 };
 
 enum kind : uint16_t {
@@ -55,11 +58,22 @@ enum kind : uint16_t {
     atomic_result,
 };
 
+constexpr unsigned id_bits = 56;
+// Whether a peer may ask for this id in its messages.
+constexpr bool is_id(uint64_t id)
+{
+    return id && !(id >> id_bits);
+}
+
 struct header {
-    uint32_t id;
-    uint8_t flags;
-    uint8_t hello_length;
-    uint16_t kind;
+    uint64_t bits;
+
+    static constexpr header of(uint64_t id, uint8_t flags)
+    {
+        return {id | static_cast<uint64_t>(flags) << id_bits};
+    }
+    constexpr uint64_t id() const { return bits & ((uint64_t(1) << id_bits) - 1); }
+    constexpr uint8_t flags() const { return static_cast<uint8_t>(bits >> id_bits); }
 };
 static_assert(sizeof(header) == 8);
 
@@ -68,11 +82,12 @@ struct hello {
     uint8_t version;
     uint8_t family; // 4 or 6
     uint16_t port;  // network order
-    uint32_t id;    // for messages to the sender; 0: not given
+    uint32_t reserved;
+    uint64_t id; // for messages to the sender; 0: not given
     uint64_t incarnation;
     uint8_t address[16];
 };
-static_assert(sizeof(hello) == 32);
+static_assert(sizeof(hello) == 40);
 
 struct rma {
     uint64_t address;
@@ -96,12 +111,13 @@ struct notice {
     uint16_t members; // that the sender knows of, with itself
     hello who;
 };
-static_assert(sizeof(notice) == 40);
+static_assert(sizeof(notice) == 48);
 
-constexpr size_t ack_size = sizeof(header) + 2 * sizeof(uint64_t);
+constexpr size_t ack_size = sizeof(header) + 2 * sizeof(uint64_t) + sizeof(uint16_t);
 // Of a message that asks for nothing.
 constexpr size_t plain_header = sizeof(header) + 2 * sizeof(uint64_t);
-constexpr size_t max_header = sizeof(header) + 4 * sizeof(uint64_t) + sizeof(rma) + sizeof(hello);
+constexpr size_t max_header =
+    sizeof(header) + 4 * sizeof(uint64_t) + sizeof(rma) + sizeof(hello) + sizeof(uint16_t);
 
 // What a receive keeps of a message.
 struct words {
@@ -113,13 +129,13 @@ struct words {
 
 struct message : words {
     uint16_t kind = 0;
-    uint32_t id = 0;
+    uint64_t id = 0;
     uint64_t group = 0;
     const uint8_t *hello = nullptr; // unaligned
     struct rma rma = {};
 };
 
-inline hello make_hello(const address &name, uint64_t incarnation, uint32_t id)
+inline hello make_hello(const address &name, uint64_t incarnation, uint64_t id)
 {
     hello h = {};
     h.version = version;
@@ -168,13 +184,18 @@ class builder {
     }
     void say_hello(const hello &h)
     {
-        hello_ = sizeof(h);
+        flags_ |= has_hello;
         memcpy(at_, &h, sizeof(h));
         at_ += sizeof(h);
     }
-    size_t finish(uint32_t id, uint16_t kind)
+    size_t finish(uint64_t id, uint16_t kind)
     {
-        header h = {id, flags_, hello_, kind};
+        if (kind) {
+            flags_ |= has_kind;
+            memcpy(at_, &kind, sizeof(kind));
+            at_ += sizeof(kind);
+        }
+        header h = header::of(id, flags_);
         memcpy(start_, &h, sizeof(h));
         return static_cast<size_t>(at_ - start_);
     }
@@ -190,7 +211,6 @@ class builder {
     uint8_t *start_;
     uint8_t *at_;
     uint8_t flags_ = 0;
-    uint8_t hello_ = 0;
 };
 
 // How many single words the flags announce. (A builtin would be a call on the oldest x86-64.)
@@ -205,16 +225,14 @@ static_assert(words_of(has_tag) + words_of(has_data) + words_of(has_ack) + words
 // From the header to the end of what it announces.
 constexpr size_t length_of(const header &h)
 {
-    return sizeof(h) + sizeof(uint64_t) * words_of(h.flags) +
-           (h.flags & has_rma ? sizeof(rma) : 0) + h.hello_length;
+    uint8_t flags = h.flags();
+    return sizeof(h) + sizeof(uint64_t) * words_of(flags) + (flags & has_rma ? sizeof(rma) : 0) +
+           (flags & has_hello ? sizeof(hello) : 0) + (flags & has_kind ? sizeof(uint16_t) : 0);
 }
 
 // What follows the header h.
 UCS_NOINLINE inline bool parse_words(const header &h, const void *bytes, size_t length, message &m)
 {
-    if (h.flags & ~(has_tag | has_data | has_ack | has_rma | has_group | on_arrival)) {
-        return false;
-    }
     if (length != length_of(h)) {
         return false;
     }
@@ -223,27 +241,36 @@ UCS_NOINLINE inline bool parse_words(const header &h, const void *bytes, size_t 
         memcpy(to, at, n);
         at += n;
     };
-    if (h.flags & has_tag) {
+    if (m.flags & has_tag) {
         take(&m.tag, 8);
     }
-    if (h.flags & has_data) {
+    if (m.flags & has_data) {
         take(&m.data, 8);
     }
-    if (h.flags & has_ack) {
+    if (m.flags & has_ack) {
         take(&m.ack, 8);
     }
-    if (h.flags & has_group) {
+    if (m.flags & has_group) {
         take(&m.group, 8);
     }
-    if (h.flags & has_rma) {
+    if (m.flags & has_rma) {
         take(&m.rma, sizeof(m.rma));
     }
-    if (h.hello_length) {
-        if (h.hello_length != sizeof(wire::hello) || at[0] != version ||
-            (at[1] != 4 && at[1] != 6)) {
+    if (m.flags & has_hello) {
+        if (at[0] != version || (at[1] != 4 && at[1] != 6)) {
+            return false;
+        }
+        uint64_t id;
+        memcpy(&id, at + offsetof(wire::hello, id), sizeof(id));
+        if (id && !is_id(id)) {
             return false;
         }
         m.hello = at;
+        at += sizeof(wire::hello);
+    }
+    if (m.flags & has_kind) {
+        take(&m.kind, sizeof(m.kind));
+        return m.kind != none;
     }
     return true;
 }
@@ -256,10 +283,9 @@ UCS_ALWAYS_INLINE bool parse(const void *bytes, size_t length, message &m)
     }
     header h;
     memcpy(&h, bytes, sizeof(h));
-    m.id = h.id;
-    m.flags = h.flags;
-    m.kind = h.kind;
-    if (UCS_LIKELY(h.flags == has_tag && !h.hello_length && length == sizeof(h) + sizeof(m.tag))) {
+    m.id = h.id();
+    m.flags = h.flags();
+    if (UCS_LIKELY(m.flags == has_tag && length == sizeof(h) + sizeof(m.tag))) {
         memcpy(&m.tag, static_cast<const uint8_t *>(bytes) + sizeof(h), sizeof(m.tag));
         return true;
     }

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A peer that lies: a program of its own that speaks the provider's messages over UCP and says in
+// them what no honest peer would. It gets nothing that belongs to another.
+#include "fabtests-ext/common/fabric_app.h"
+
+#include "prov/ucxlike/wire.h"
+
+#include <deque>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <ucp/api/ucp.h>
+
+using namespace app;
+
+namespace {
+
+namespace wire = ucxlike::wire;
+
+sockaddr_in local(uint16_t port)
+{
+    sockaddr_in a = {};
+    a.sin_family = AF_INET;
+    a.sin_port = htons(port);
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return a;
+}
+
+ucxlike::address name_of(uint16_t port)
+{
+    ucxlike::address a;
+    a.in4 = local(port);
+    return a;
+}
+
+// What came, with the hello out of it.
+struct heard {
+    wire::message m;
+    wire::hello hello;
+    ucp_ep_h reply;
+};
+
+class liar {
+  public:
+    liar()
+    {
+        setenv("UCX_TLS", "tcp", 1);
+        ucp_config_t *config = nullptr;
+        REQUIRE_EQ(ucp_config_read(nullptr, nullptr, &config), UCS_OK);
+        ucp_params_t p = {};
+        p.field_mask = UCP_PARAM_FIELD_FEATURES;
+        p.features = UCP_FEATURE_AM;
+        REQUIRE_EQ(ucp_init(&p, config, &context_), UCS_OK);
+        ucp_config_release(config);
+        ucp_worker_params_t w = {};
+        REQUIRE_EQ(ucp_worker_create(context_, &w, &worker_), UCS_OK);
+        for (unsigned id = 0; id < wire::am_last; ++id) {
+            ucp_am_handler_param_t h = {};
+            h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                           UCP_AM_HANDLER_PARAM_FIELD_ARG;
+            h.id = id;
+            h.cb = arrived;
+            h.arg = this;
+            REQUIRE_EQ(ucp_worker_set_am_recv_handler(worker_, &h), UCS_OK);
+        }
+    }
+
+    // Where it listens.
+    uint16_t listen()
+    {
+        sockaddr_in at = local(0);
+        ucp_listener_params_t p = {};
+        p.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
+        p.sockaddr.addr = reinterpret_cast<sockaddr *>(&at);
+        p.sockaddr.addrlen = sizeof(at);
+        p.conn_handler.cb = [](ucp_conn_request_h request, void *arg) {
+            static_cast<liar *>(arg)->accept(request);
+        };
+        p.conn_handler.arg = this;
+        REQUIRE_EQ(ucp_listener_create(worker_, &p, &listener_), UCS_OK);
+        ucp_listener_attr_t a = {};
+        a.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
+        REQUIRE_EQ(ucp_listener_query(listener_, &a), UCS_OK);
+        return ntohs(reinterpret_cast<sockaddr_in *>(&a.sockaddr)->sin_port);
+    }
+
+    ucp_ep_h connect(const sockaddr_in &to)
+    {
+        ucp_ep_params_t p = {};
+        p.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
+                       UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+        p.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+        p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        p.sockaddr.addr = reinterpret_cast<const sockaddr *>(&to);
+        p.sockaddr.addrlen = sizeof(to);
+        ucp_ep_h ep = nullptr;
+        REQUIRE_EQ(ucp_ep_create(worker_, &p, &ep), UCS_OK);
+        return ep;
+    }
+
+    void send(ucp_ep_h ep, wire::am am, const uint8_t *header, size_t length,
+              const std::vector<char> &data = {})
+    {
+        ucp_request_param_t p = {};
+        p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+        p.flags = UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER;
+        void *r = ucp_am_send_nbx(ep, am, header, length, data.data(), data.size(), &p);
+        REQUIRE(!UCS_PTR_IS_ERR(r));
+        if (r) {
+            while (ucp_request_check_status(r) == UCS_INPROGRESS) {
+                ucp_worker_progress(worker_);
+            }
+            REQUIRE_EQ(ucp_request_check_status(r), UCS_OK);
+            ucp_request_free(r);
+        }
+    }
+
+    // A message that says where it comes from; `ack` is answered when it was received.
+    void greet(ucp_ep_h ep, uint16_t port, uint64_t id, uint64_t ack = 0)
+    {
+        uint8_t to[wire::max_header];
+        wire::builder b(to);
+        if (ack) {
+            b.ack(ack);
+            b.ack_on_arrival();
+        }
+        b.say_hello(wire::make_hello(name_of(port), 77, id));
+        send(ep, ack ? wire::am_msg : wire::am_control, to, b.finish(0, wire::none));
+    }
+
+    // The next message of this kind; what comes before it is kept.
+    heard await(wire::kind kind)
+    {
+        auto end = std::chrono::steady_clock::now() + patience;
+        for (;;) {
+            for (auto i = heard_.begin(); i != heard_.end(); ++i) {
+                if (i->m.kind == kind) {
+                    heard h = *i;
+                    heard_.erase(i);
+                    return h;
+                }
+            }
+            REQUIRE(std::chrono::steady_clock::now() < end);
+            ucp_worker_progress(worker_);
+        }
+    }
+
+  private:
+    void accept(ucp_conn_request_h request)
+    {
+        ucp_ep_params_t p = {};
+        p.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+        p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        p.conn_request = request;
+        ucp_ep_h ep = nullptr;
+        REQUIRE_EQ(ucp_ep_create(worker_, &p, &ep), UCS_OK);
+    }
+
+    static ucs_status_t arrived(void *arg, const void *header, size_t header_length, void *, size_t,
+                                const ucp_am_recv_param_t *param)
+    {
+        heard h = {};
+        REQUIRE(wire::parse(header, header_length, h.m));
+        if (h.m.hello) {
+            memcpy(&h.hello, h.m.hello, sizeof(h.hello));
+        }
+        if (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) {
+            h.reply = param->reply_ep;
+        }
+        static_cast<liar *>(arg)->heard_.push_back(h);
+        return UCS_OK;
+    }
+
+    ucp_context_h context_ = nullptr;
+    ucp_worker_h worker_ = nullptr;
+    ucp_listener_h listener_ = nullptr;
+    std::deque<heard> heard_;
+};
+
+// The honest side: one RDM endpoint. Tells its address first.
+struct honest {
+    explicit honest(partner &p)
+        : s([] {
+              setenv("FI_UCXLIKE_TLS", "tcp", 1);
+              options o;
+              o.caps |= FI_RMA;
+              return o;
+          }())
+    {
+        s.open_active(s.info);
+        sockaddr_in name = {};
+        size_t length = sizeof(name);
+        REQUIRE_EQ(fi_getname(&s.ep->fid, &name, &length), 0);
+        p.tell(&name, sizeof(name));
+    }
+    fabric_side s;
+};
+
+sockaddr_in address_of(partner &p)
+{
+    sockaddr_in a;
+    p.hear(&a, sizeof(a));
+    return a;
+}
+
+TEST(prov_liar_test, ids_cannot_be_foretold)
+{
+    auto server = [](partner &p) {
+        honest h(p);
+        h.s.serve_until_told(p);
+    };
+    auto client = [](partner &p) {
+        sockaddr_in to = address_of(p);
+        liar l;
+        uint64_t high[3];
+        for (uint16_t i = 0; i < 3; ++i) {
+            l.greet(l.connect(to), static_cast<uint16_t>(1000 + i), 1u + i);
+            high[i] = l.await(wire::welcome).m.tag >> 20;
+        }
+        REQUIRE(high[0] != high[1] && high[1] != high[2]);
+        REQUIRE(high[2] - high[1] != high[1] - high[0]);
+        p.tell(1);
+    };
+    EXPECT_EQ(run_pair(server, client), "");
+}
+
+} // namespace
