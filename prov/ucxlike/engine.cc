@@ -13,6 +13,7 @@
 #include "ucp/connect/greeting.h"
 #include "ucs/sys.h"
 
+#include <climits>
 #include <poll.h>
 #include <unistd.h>
 
@@ -442,6 +443,19 @@ ucs_status_t engine::on_data(void *arg, const void *header, size_t header_length
     return am == wire::am_rma && st == UCS_ERR_REJECTED ? UCS_OK : st;
 }
 
+// The word of a peer about an operation of ours, if it is one that went to this peer. What brings
+// data back does not succeed by a word.
+static void acknowledged(conn *from, const wire::message &m)
+{
+    tx_op *op = from->eng->acks.find(m.tag);
+    if (!op || op->to != from) {
+        ++from->eng->dropped;
+        return;
+    }
+    bool known = m.data <= INT_MAX && (m.data || !(op->cq_flags & FI_READ));
+    tx_answered(op, known ? static_cast<int>(m.data) : FI_EIO);
+}
+
 ucs_status_t engine::on_control(void *arg, const void *header, size_t header_length, void *data,
                                 size_t length, const ucp_am_recv_param_t *param)
 {
@@ -454,9 +468,7 @@ ucs_status_t engine::on_control(void *arg, const void *header, size_t header_len
         return UCS_OK;
     }
     if (m.kind == wire::acked) {
-        if (tx_op *op = e->acks.find(m.tag)) {
-            tx_answered(op, static_cast<int>(m.data));
-        }
+        acknowledged(c, m);
         return UCS_OK;
     }
     guard([&] {

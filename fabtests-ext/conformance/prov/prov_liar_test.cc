@@ -193,6 +193,14 @@ struct honest {
         REQUIRE_EQ(fi_getname(&s.ep->fid, &name, &length), 0);
         p.tell(&name, sizeof(name));
     }
+    // Reads from the liar, whose port it is told.
+    void read(partner &p)
+    {
+        sockaddr_in to = local(static_cast<uint16_t>(p.hear()));
+        REQUIRE_EQ(fi_av_insert(s.av, &to, 1, &s.peer, 0, nullptr), 1);
+        s.retry([&] { return fi_read(s.ep, in, sizeof(in), nullptr, s.peer, 0, 1, in); });
+    }
+    char in[8] = "before";
     fabric_side s;
 };
 
@@ -220,6 +228,68 @@ TEST(prov_liar_test, ids_cannot_be_foretold)
         REQUIRE(high[0] != high[1] && high[1] != high[2]);
         REQUIRE(high[2] - high[1] != high[1] - high[0]);
         p.tell(1);
+    };
+    EXPECT_EQ(run_pair(server, client), "");
+}
+
+TEST(prov_liar_test, a_word_without_data_does_not_complete_a_read)
+{
+    auto server = [](partner &p) {
+        honest h(p);
+        h.read(p);
+        fi_cq_err_entry error = {};
+        h.s.complete(h.s.txcq, &error);
+        REQUIRE_EQ(error.err, FI_EIO);
+        REQUIRE(strcmp(h.in, "before") == 0);
+        p.tell(1);
+    };
+    auto client = [](partner &p) {
+        address_of(p);
+        liar l;
+        p.tell(l.listen());
+        heard asked = l.await(wire::read);
+        uint8_t to[wire::max_header];
+        wire::builder b(to);
+        b.tag(asked.m.ack);
+        b.data(0);
+        l.send(asked.reply, wire::am_control, to, b.finish(asked.hello.id, wire::acked));
+        p.hear();
+    };
+    EXPECT_EQ(run_pair(server, client), "");
+}
+
+TEST(prov_liar_test, a_peer_answers_for_its_own_operations)
+{
+    auto server = [](partner &p) {
+        honest h(p);
+        h.read(p);
+        h.s.complete(h.s.txcq);
+        REQUIRE(strcmp(h.in, "target!") == 0);
+        p.tell(1);
+    };
+    auto client = [](partner &p) {
+        sockaddr_in server_at = address_of(p);
+        liar l;
+        p.tell(l.listen());
+        heard asked = l.await(wire::read);
+        // Somebody else knows the operation and ends it.
+        ucp_ep_h other = l.connect(server_at);
+        l.greet(other, 1000, 1);
+        uint64_t id = l.await(wire::welcome).m.tag;
+        uint8_t to[wire::max_header];
+        {
+            wire::builder b(to);
+            b.tag(asked.m.ack);
+            b.data(0);
+            l.send(other, wire::am_control, to, b.finish(id, wire::acked));
+        }
+        l.greet(other, 1000, 1, 99);
+        REQUIRE_EQ(l.await(wire::acked).m.tag, 99);
+        wire::builder b(to);
+        b.ack(asked.m.ack);
+        l.send(asked.reply, wire::am_rma, to, b.finish(asked.hello.id, wire::read_data),
+               {'t', 'a', 'r', 'g', 'e', 't', '!', 0});
+        p.hear();
     };
     EXPECT_EQ(run_pair(server, client), "");
 }
