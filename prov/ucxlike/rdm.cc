@@ -235,6 +235,7 @@ void rdm_endpoint::address_inserted(const address &a, fi_addr_t index, fi_addr_t
         table_.resize(index + 1);
     }
     table_[index] = {a, report};
+    unalias(a);
     index_.emplace(a, index);
     if (index < routes_.size()) {
         routes_[index] = nullptr;

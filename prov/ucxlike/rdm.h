@@ -15,6 +15,7 @@ class rdm_endpoint;
 
 struct peer final : conn {
     address name;
+    address called;           // its own name, where it is not the one that reached it
     uint64_t incarnation = 0; // of the remote endpoint; 0: not heard from
     link *welcomed = nullptr; // where the id was sent already
     link *greeted = nullptr;  // where a hello went without a message
@@ -38,6 +39,7 @@ class rdm_endpoint final : public endpoint, public acceptor, public engine::read
     ssize_t not_yet(conn *to) override;
     wire::hello hello_for(const conn *to) override;
     void alias(peer *p, const address &name);
+    void unalias(const address &name);
 
     // Multicast groups.
     const address &name() const { return name_; }
@@ -66,6 +68,9 @@ class rdm_endpoint final : public endpoint, public acceptor, public engine::read
     void detach() override;
     fi_addr_t reported(const address &name) const;
     peer *peer_named(const address &name);
+    peer *claimed(link *l, const wire::hello &h);
+    void revive(peer *p, link *l);
+    void welcome(peer *p, link *l, uint64_t id);
     peer *peer_at(fi_addr_t index);
 
     static int getname(fid_t f, void *addr, size_t *length);

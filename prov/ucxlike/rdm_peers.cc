@@ -71,13 +71,70 @@ peer *rdm_endpoint::peer_named(const address &name)
     return p;
 }
 
-// A peer answers to the name under which we reached it and to the one it calls itself.
+// A peer answers to the name under which we reached it and to the one it calls itself, unless the
+// latter is the application's name of another peer.
 void rdm_endpoint::alias(peer *p, const address &name)
 {
-    names_.emplace(name, p);
+    if (name == p->name) {
+        return;
+    }
+    p->called = name;
+    if (index_.find(name) == index_.end()) {
+        names_.emplace(name, p);
+    }
+}
+
+// The application means the peer that it reaches by this name.
+void rdm_endpoint::unalias(const address &name)
+{
+    auto it = names_.find(name);
+    if (it != names_.end() && it->second->name != name) {
+        names_.erase(it);
+    }
 }
 
 // ---- connections that come in ----
+
+// Whose a hello is. A link speaks for one peer in one of its lives: what it said first holds.
+peer *rdm_endpoint::claimed(link *l, const wire::hello &h)
+{
+    address name = wire::name_of(h);
+    auto *known = static_cast<peer *>(l->owner);
+    if (!known) {
+        return peer_named(name);
+    }
+    bool named = known->name == name || known->called == name;
+    bool same_life = !known->incarnation || known->incarnation == h.incarnation;
+    if (named && same_life) {
+        return known;
+    }
+    PROV_INFO(EP_CTRL, "a connection that speaks for another peer than before is not heard\n");
+    return nullptr;
+}
+
+// The peer has died and come back: what led to its former life leads nowhere.
+void rdm_endpoint::revive(peer *p, link *l)
+{
+    if (p->tx && p->tx != l) {
+        link *old = p->tx;
+        p->link_failed(old);
+        eng->fail(old, UCS_ERR_CONNECTION_RESET);
+    }
+    eng->ids.erase(p->rx_id);
+    p->rx_id = eng->ids.add(p);
+    p->welcomed = nullptr;
+    p->tx_id = 0;
+}
+
+void rdm_endpoint::welcome(peer *p, link *l, uint64_t id)
+{
+    p->welcomed = l;
+    tx_op *op = eng->begin_own();
+    wire::builder b(op->header);
+    b.tag(p->rx_id);
+    b.say_hello(hello_for(p));
+    eng->send_own(l, op, b.finish(id, wire::welcome), nullptr, 0);
+}
 
 conn *rdm_endpoint::identify(link *l, const wire::message &m)
 {
@@ -85,18 +142,12 @@ conn *rdm_endpoint::identify(link *l, const wire::message &m)
     memcpy(&h, m.hello, sizeof(h));
     peer *p = nullptr;
     guard([&] {
-        p = peer_named(wire::name_of(h));
+        p = claimed(l, h);
+        if (!p) {
+            return 0;
+        }
         if (p->incarnation && p->incarnation != h.incarnation) {
-            // It has died and come back: what led to its former life leads nowhere.
-            if (p->tx && p->tx != l) {
-                link *old = p->tx;
-                p->link_failed(old);
-                eng->fail(old, UCS_ERR_CONNECTION_RESET);
-            }
-            eng->ids.erase(p->rx_id);
-            p->rx_id = eng->ids.add(p);
-            p->welcomed = nullptr;
-            p->tx_id = 0;
+            revive(p, l);
         }
         p->incarnation = h.incarnation;
         l->owner = p;
@@ -109,12 +160,7 @@ conn *rdm_endpoint::identify(link *l, const wire::message &m)
             peer_ready();
         }
         if (p->welcomed != l) {
-            p->welcomed = l;
-            tx_op *op = eng->begin_own();
-            wire::builder b(op->header);
-            b.tag(p->rx_id);
-            b.say_hello(hello_for(p));
-            eng->send_own(l, op, b.finish(h.id, wire::welcome), nullptr, 0);
+            welcome(p, l, h.id);
         }
         return 0;
     });

@@ -145,6 +145,15 @@ class liar {
         }
     }
 
+    size_t count(wire::kind kind) const
+    {
+        size_t n = 0;
+        for (const heard &h : heard_) {
+            n += h.m.kind == kind;
+        }
+        return n;
+    }
+
   private:
     void accept(ucp_conn_request_h request)
     {
@@ -209,6 +218,27 @@ sockaddr_in address_of(partner &p)
     sockaddr_in a;
     p.hear(&a, sizeof(a));
     return a;
+}
+
+TEST(prov_liar_test, a_connection_speaks_for_one_peer)
+{
+    auto server = [](partner &p) {
+        honest h(p);
+        h.s.serve_until_told(p);
+    };
+    auto client = [](partner &p) {
+        sockaddr_in to = address_of(p);
+        liar l;
+        ucp_ep_h ep = l.connect(to);
+        for (uint16_t i = 0; i < 50; ++i) {
+            l.greet(ep, static_cast<uint16_t>(1000 + i), 1u + i);
+        }
+        l.greet(ep, 1000, 1, 99);
+        REQUIRE_EQ(l.await(wire::acked).m.tag, 99); // behind the answers to all others
+        REQUIRE_EQ(l.count(wire::welcome), 1);
+        p.tell(1);
+    };
+    EXPECT_EQ(run_pair(server, client), "");
 }
 
 TEST(prov_liar_test, ids_cannot_be_foretold)
