@@ -393,8 +393,16 @@ conn *engine::sender(const wire::message &m, const ucp_am_recv_param_t *param, l
 static ucs_status_t hand_on(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
                             const ucp_am_recv_param_t *param)
 {
-    if (UCS_UNLIKELY(c->writes != 0) && c->holds()) {
-        return defer(c, am, m, data, length, param);
+    if (UCS_UNLIKELY(c->writes != 0)) {
+        switch (c->admit()) {
+        case conn::admission::later:
+            return defer(c, am, m, data, length, param);
+        case conn::admission::never:
+            ++c->eng->dropped;
+            return UCS_ERR_REJECTED;
+        case conn::admission::now:
+            break;
+        }
     }
     switch (am) {
     case wire::am_msg:

@@ -50,7 +50,7 @@ struct conn {
     uint64_t rx_id = 0; // the id it uses towards us: a secret, which tells its messages
     fi_addr_t addr = FI_ADDR_NOTAVAIL;
     size_t outstanding = 0; // operations that have not completed
-    size_t writes = 0; // of the peer, on their way into our memory; and 1 until it has confirmed
+    size_t writes = 0;      // of the peer, on their way into our memory; and 1 until it may send
     struct deferred_messages *deferred = nullptr; // messages that wait for those
 
     explicit conn(engine *e) : eng(e) {}
@@ -65,8 +65,9 @@ struct conn {
     virtual void drained() {}
     // What the peer answered to the words of connect() or accept(); nothing when it confirms.
     virtual void answered(std::string_view words) { (void)words; }
-    // A message has come while `writes` is not 0: whether it has to wait.
-    virtual bool holds() { return true; }
+    // A message has come while `writes` is not 0: what is done with it.
+    enum class admission { now, later, never };
+    virtual admission admit() { return admission::later; }
 };
 
 // What happens to connections that arrive at a listener.

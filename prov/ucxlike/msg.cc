@@ -20,6 +20,7 @@ namespace ucxlike {
 msg_conn::msg_conn(engine *e) : conn(e)
 {
     rx_id = eng->ids.add(this);
+    writes = 1; // until connected
     handle.fclass = FI_CLASS_CONNREQ;
     handle.context = this;
 }
@@ -47,9 +48,9 @@ std::string_view seal(letter &l, wire::builder &words, uint16_t kind, const void
     return {reinterpret_cast<const char *>(l), front + length};
 }
 
-bool awaits_peer(msg_conn::state s)
+bool before_connection(msg_conn::state s)
 {
-    return s == msg_conn::state::connecting || s == msg_conn::state::accepting;
+    return s < msg_conn::state::connected;
 }
 
 } // namespace
@@ -57,8 +58,8 @@ bool awaits_peer(msg_conn::state s)
 // A first message is looked at before we are told that the peer is connected.
 void msg_conn::enter(state next)
 {
-    writes += awaits_peer(next);
-    writes -= awaits_peer(now);
+    writes += before_connection(next);
+    writes -= before_connection(now);
     now = next;
 }
 
@@ -137,10 +138,14 @@ void msg_conn::heard_of_peer()
     }
 }
 
-bool msg_conn::holds()
+// Before the handshake nobody can have this connection's id, and there may be no queue yet.
+conn::admission msg_conn::admit()
 {
+    if (now == state::idle || now == state::requested) {
+        return admission::never;
+    }
     heard_of_peer();
-    return writes != 0;
+    return writes ? admission::later : admission::now;
 }
 
 void msg_conn::control(const wire::message &m, const void *, size_t, link *)

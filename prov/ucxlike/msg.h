@@ -65,7 +65,7 @@ struct msg_conn final : conn {
     void control(const wire::message &m, const void *data, size_t length, link *reply) override;
     void drained() override;
     void answered(std::string_view words) override;
-    bool holds() override;
+    admission admit() override;
 
   private:
     void enter(state next);

@@ -217,7 +217,7 @@ void pep::connected(ucp_conn_request_h request)
         }
         conns_.reserve(conns_.size() + 1);
         requested(c.get(), data);
-        c->now = msg_conn::state::requested;
+        c->now = msg_conn::state::requested; // as idle: before the connection
         c->request = request;
         c->listener = this;
         conns_.push_back(c.release());

@@ -5,6 +5,7 @@
 #include "fabtests-ext/common/fabric_app.h"
 
 #include "prov/ucxlike/wire.h"
+#include "ucp/connect/greeting.h"
 
 #include <deque>
 #include <gtest/gtest.h>
@@ -98,6 +99,37 @@ class liar {
         return ep;
     }
 
+    // As a client of a MSG endpoint; the id is that under which the server knows it, 0 until the
+    // server has accepted.
+    struct session {
+        ucp_ep_h ep = nullptr;
+        uint64_t id = 0;
+    };
+    void call(const sockaddr_in &to, session *s)
+    {
+        ucp_ep_params_t p = {};
+        p.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
+                       UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+        p.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+        p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        p.sockaddr.addr = reinterpret_cast<const sockaddr *>(&to);
+        p.sockaddr.addrlen = sizeof(to);
+        uint8_t words[wire::max_header];
+        wire::builder b(words);
+        b.say_hello(wire::make_hello(name_of(0), 0, 1));
+        ucp::greeting g = {words, b.finish(0, wire::connect), answered, s};
+        REQUIRE_EQ(ucp::create_ep(worker_, &p, g, &s->ep), UCS_OK);
+    }
+    template <class F>
+    void progress_until(F &&done)
+    {
+        auto end = std::chrono::steady_clock::now() + patience;
+        while (!done()) {
+            REQUIRE(std::chrono::steady_clock::now() < end);
+            ucp_worker_progress(worker_);
+        }
+    }
+
     void send(ucp_ep_h ep, wire::am am, const uint8_t *header, size_t length,
               const std::vector<char> &data = {})
     {
@@ -163,6 +195,14 @@ class liar {
         p.conn_request = request;
         ucp_ep_h ep = nullptr;
         REQUIRE_EQ(ucp_ep_create(worker_, &p, &ep), UCS_OK);
+    }
+
+    static void answered(void *arg, const void *data, size_t length)
+    {
+        wire::message m;
+        std::string_view rest;
+        REQUIRE(wire::parse(data, length, m, &rest) && m.kind == wire::accept);
+        static_cast<session *>(arg)->id = m.tag;
     }
 
     static ucs_status_t arrived(void *arg, const void *header, size_t header_length, void *, size_t,
@@ -320,6 +360,53 @@ TEST(prov_liar_test, a_peer_answers_for_its_own_operations)
         l.send(asked.reply, wire::am_rma, to, b.finish(asked.hello.id, wire::read_data),
                {'t', 'a', 'r', 'g', 'e', 't', '!', 0});
         p.hear();
+    };
+    EXPECT_EQ(run_pair(server, client), "");
+}
+
+// The endpoint of the second connection has no queue of receives yet.
+TEST(prov_liar_test, a_connection_hears_nothing_before_it_is_accepted)
+{
+    auto server = [](partner &p) {
+        setenv("FI_UCXLIKE_TLS", "tcp", 1);
+        options o;
+        o.type = FI_EP_MSG;
+        fabric_side s(o);
+        s.serve(p);
+        p.tell(1);
+        fi_info *request = s.await_request();
+        fid_ep *second = nullptr;
+        REQUIRE_EQ(fi_endpoint(s.domain, request, &second, nullptr), 0);
+        fi_freeinfo(request);
+        p.tell(1);
+        s.serve_until_told(p);
+        REQUIRE_EQ(fi_close(&second->fid), 0);
+    };
+    auto client = [](partner &p) {
+        sockaddr_in to = address_of(p);
+        liar l;
+        liar::session first;
+        l.call(to, &first);
+        l.progress_until([&] { return first.id != 0 && p.told(); });
+        p.hear();
+        liar::session second;
+        l.call(to, &second);
+        l.progress_until([&] { return p.told(); });
+        p.hear();
+        for (uint64_t guess = first.id - 4; guess != first.id + 4; ++guess) {
+            uint8_t bytes[wire::max_header];
+            wire::builder b(bytes);
+            if (guess != first.id) {
+                l.send(first.ep, wire::am_msg, bytes, b.finish(guess, wire::none), {'x'});
+            }
+        }
+        uint8_t bytes[wire::max_header];
+        wire::builder b(bytes);
+        b.ack(99);
+        b.ack_on_arrival();
+        l.send(first.ep, wire::am_msg, bytes, b.finish(first.id, wire::none));
+        REQUIRE_EQ(l.await(wire::acked).m.tag, 99);
+        p.tell(1);
     };
     EXPECT_EQ(run_pair(server, client), "");
 }
