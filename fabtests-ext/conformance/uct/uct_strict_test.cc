@@ -122,41 +122,152 @@ TEST_P(uct_strict_pieces, a_message_has_a_header_and_pieces)
     }
 }
 
-class uct_strict_rma : public uct_strict {};
+// A key of registered memory, as a peer has it.
+struct remote_key {
+    uct_component_h component;
+    uct_rkey_bundle_t bundle{};
+
+    remote_key(const entity &owner, uct_mem_h memh, uct_component_h reader) : component(reader)
+    {
+        uct_md_attr_t attr;
+        EXPECT_EQ(uct_md_query(owner.md, &attr), UCS_OK);
+        std::vector<char> packed(attr.rkey_packed_size);
+        EXPECT_EQ(uct_md_mkey_pack(owner.md, memh, packed.data()), UCS_OK);
+        EXPECT_EQ(uct_rkey_unpack(reader, packed.data(), &bundle), UCS_OK);
+    }
+    remote_key(const remote_key &) = delete;
+    ~remote_key() { EXPECT_EQ(uct_rkey_release(component, &bundle), UCS_OK); }
+};
+
+// One more interface of the entity's domain, with a worker of its own.
+struct another_interface {
+    uct_worker_h worker = nullptr;
+    uct_iface_h iface = nullptr;
+    entity::address where;
+
+    explicit another_interface(const entity &home)
+    {
+        EXPECT_EQ(uct_worker_create(nullptr, UCS_THREAD_MODE_SINGLE, &worker), UCS_OK);
+        uct_iface_config_t *config = nullptr;
+        EXPECT_EQ(
+            uct_md_iface_config_read(home.md, home.resource.tl_name, nullptr, nullptr, &config),
+            UCS_OK);
+        uct_iface_params_t params{};
+        params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE;
+        params.open_mode = UCT_IFACE_OPEN_MODE_DEVICE;
+        params.mode.device.tl_name = home.resource.tl_name;
+        params.mode.device.dev_name = home.resource.dev_name;
+        EXPECT_EQ(uct_iface_open(home.md, worker, &params, config, &iface), UCS_OK);
+        uct_config_release(config);
+        uct_iface_progress_enable(iface, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+        where.device.resize(home.attr.device_addr_len);
+        where.iface.resize(home.attr.iface_addr_len);
+        auto *device = reinterpret_cast<uct_device_addr_t *>(where.device.data());
+        auto *address = reinterpret_cast<uct_iface_addr_t *>(where.iface.data());
+        EXPECT_EQ(uct_iface_get_device_address(iface, device), UCS_OK);
+        EXPECT_EQ(uct_iface_get_address(iface, address), UCS_OK);
+    }
+    another_interface(const another_interface &) = delete;
+    ~another_interface()
+    {
+        uct_iface_close(iface);
+        uct_worker_destroy(worker);
+    }
+};
+
+class uct_strict_rma : public uct_strict {
+  protected:
+    // Until the operation is over; more: another worker that has to go on meanwhile.
+    template <class Call>
+    void run(Call &&call, uct_worker_h more = nullptr)
+    {
+        auto all = [&] {
+            progress();
+            if (more) {
+                uct_worker_progress(more);
+            }
+        };
+        guard done;
+        ucs_status_t status;
+        while ((status = call(&done.completion)) == UCS_ERR_NO_RESOURCE) {
+            all();
+        }
+        ASSERT_EQ(status, UCS_INPROGRESS);
+        auto end = std::chrono::steady_clock::now() + patience;
+        while (done.calls == 0 && std::chrono::steady_clock::now() < end) {
+            all();
+        }
+        ASSERT_EQ(done.calls, 1);
+        ASSERT_EQ(done.completion.status, UCS_OK);
+    }
+};
 
 TEST_P(uct_strict_rma, a_put_and_a_get_of_pieces)
 {
     registered source(a, letters(6000));
     registered target(b, std::string(6000, '-'));
-    std::vector<char> packed(b.md_attr.rkey_packed_size);
-    uct_md_attr_t attr;
-    ASSERT_EQ(uct_md_query(b.md, &attr), UCS_OK);
-    packed.resize(attr.rkey_packed_size);
-    ASSERT_EQ(uct_md_mkey_pack(b.md, target.memh, packed.data()), UCS_OK);
-    uct_rkey_bundle_t key;
-    ASSERT_EQ(uct_rkey_unpack(a.component, packed.data(), &key), UCS_OK);
+    remote_key key(b, target.memh, a.component);
     auto remote = reinterpret_cast<uintptr_t>(target.data.data());
     uct_iov_t iov[] = {source.part(0, 1000), source.part(1000, 5000)};
     size_t count = std::min<size_t>(2, a.attr.cap.put.max_iov);
     size_t length = count == 2 ? 6000 : 1000;
-    auto run = [&](auto &&call) {
-        guard done;
-        ASSERT_EQ(until_posted([&] { return call(&done.completion); }), UCS_INPROGRESS);
-        while (done.calls == 0) {
-            progress();
-        }
-    };
     run([&](uct_completion_t *done) {
-        return uct_ep_put_zcopy(ep, iov, count, remote, key.rkey, done);
+        return uct_ep_put_zcopy(ep, iov, count, remote, key.bundle.rkey, done);
     });
     EXPECT_EQ(target.data.substr(0, length), source.data.substr(0, length));
     std::string wanted = target.data.substr(0, length);
     std::fill(source.data.begin(), source.data.end(), '+');
     run([&](uct_completion_t *done) {
-        return uct_ep_get_zcopy(ep, iov, count, remote, key.rkey, done);
+        return uct_ep_get_zcopy(ep, iov, count, remote, key.bundle.rkey, done);
     });
     EXPECT_EQ(source.data.substr(0, length), wanted);
-    EXPECT_EQ(uct_rkey_release(a.component, &key), UCS_OK);
+}
+
+// Also where a region is bound to one endpoint: memory is registered before the interfaces are
+// open, and closing one of them takes no region away.
+TEST_P(uct_strict_rma, a_region_serves_interfaces_that_are_opened_later)
+{
+    registered source(a, letters(100));
+    registered target(b, std::string(100, '-'));
+    remote_key key(b, target.memh, a.component);
+    auto remote = reinterpret_cast<uintptr_t>(target.data.data());
+    a.destroy(ep);
+    uct_iface_close(b.iface);
+    b.iface = nullptr;
+    for (char c : {'x', 'y'}) {
+        another_interface late(b);
+        ep = a.connect(late.where);
+        std::fill(source.data.begin(), source.data.end(), c);
+        uct_iov_t iov = source.part(0, 100);
+        run(
+            [&](uct_completion_t *done) {
+                return uct_ep_put_zcopy(ep, &iov, 1, remote, key.bundle.rkey, done);
+            },
+            late.worker);
+        EXPECT_EQ(target.data, source.data);
+        a.destroy(ep);
+    }
+}
+
+TEST_P(uct_strict_rma, an_atomic_operation)
+{
+    if (!(a.attr.cap.atomic64.fop_flags & UCS_BIT(UCT_ATOMIC_OP_ADD))) {
+        GTEST_SKIP() << GetParam() << " has no atomic operations";
+    }
+    alignas(8) uint64_t word = 5;
+    uct_mem_h memh = nullptr;
+    ASSERT_EQ(uct_md_mem_reg(b.md, &word, sizeof(word), UCT_MD_MEM_ACCESS_ALL, &memh), UCS_OK);
+    {
+        remote_key key(b, memh, a.component);
+        uint64_t before = 0;
+        run([&](uct_completion_t *done) {
+            return uct_ep_atomic64_fetch(ep, UCT_ATOMIC_OP_ADD, 3, &before,
+                                         reinterpret_cast<uintptr_t>(&word), key.bundle.rkey, done);
+        });
+        EXPECT_EQ(before, 5u);
+        EXPECT_EQ(word, 8u);
+    }
+    EXPECT_EQ(uct_md_mem_dereg(b.md, memh), UCS_OK);
 }
 
 class uct_strict_efa : public uct_strict {};
@@ -178,8 +289,8 @@ auto name = [](const auto &info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(over, uct_strict, testing::Values("cxi", "efa", "psm3", "sockets"), name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_pieces, testing::Values("cxi", "efa", "opx", "psm3"),
                          name);
-INSTANTIATE_TEST_SUITE_P(over, uct_strict_rma, testing::Values("efa", "opx", "psm3", "sockets"),
-                         name);
+INSTANTIATE_TEST_SUITE_P(over, uct_strict_rma,
+                         testing::Values("cxi", "efa", "opx", "psm3", "sockets"), name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_efa, testing::Values("efa"), name);
 
 } // namespace

@@ -77,6 +77,10 @@ UCS_ALWAYS_INLINE ucs_status_t ep::atomic(bool fetches, unsigned op, T value, T 
     if (!ready()) {
         return not_ready();
     }
+    fi_addr_t to;
+    if (UCS_UNLIKELY(!find_memory(key, &to))) {
+        return UCS_ERR_UNREACHABLE;
+    }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
         return no_resource();
@@ -85,7 +89,7 @@ UCS_ALWAYS_INLINE ucs_status_t ep::atomic(bool fetches, unsigned op, T value, T 
     memcpy(b->data + atomic_compare, &compare, sizeof(compare));
     b->length = sizeof(T);
     b->arg = result;
-    ssize_t ret = send_atomic(b, fetches, op, datatype<T>, remote - k->offset, k->key);
+    ssize_t ret = send_atomic(b, fetches, op, datatype<T>, to, remote - k->offset, k->key);
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret, b);
     }
@@ -96,7 +100,7 @@ UCS_ALWAYS_INLINE ucs_status_t ep::atomic(bool fetches, unsigned op, T value, T 
 
 // The operands are in the buffer.
 UCS_ALWAYS_INLINE ssize_t ep::send_atomic(buffer_op *b, bool fetches, unsigned op, fi_datatype type,
-                                          uint64_t remote, uint64_t key)
+                                          fi_addr_t to, uint64_t remote, uint64_t key)
 {
     const limits &limit = owner().limit;
     fi_ioc operand{b->data, 1};
@@ -106,7 +110,7 @@ UCS_ALWAYS_INLINE ssize_t ep::send_atomic(buffer_op *b, bool fetches, unsigned o
     fi_msg_atomic message{.msg_iov = &operand,
                           .desc = &b->desc,
                           .iov_count = 1,
-                          .addr = address,
+                          .addr = to,
                           .rma_iov = &where,
                           .rma_iov_count = 1,
                           .datatype = type,

@@ -5,6 +5,8 @@
 #include "uct/base/component.h"
 #include "uct/ofi/core/info.h"
 
+#include <atomic>
+
 namespace uct::ofi {
 
 class md;
@@ -37,9 +39,17 @@ class component final : public uct_component {
         return doors_.open_iface(worker, domain, params, config);
     }
 
+    // How long the part of a packed key is that names the endpoint which carries the region. An md
+    // of ours says so when it is opened: before, there is nothing that a key could be used with.
+    void expect_carrier(size_t length)
+    {
+        carrier_length_.store(static_cast<uint16_t>(length), std::memory_order_relaxed);
+    }
+
   private:
     const core &core_;
     const doors doors_;
+    std::atomic<uint16_t> carrier_length_ = 0;
 };
 
 } // namespace uct::ofi

@@ -151,8 +151,8 @@ class ep final : public uct::ep {
     template <class T>
     ucs_status_t atomic(bool fetches, unsigned op, T value, T compare, T *result, uint64_t remote,
                         uct_rkey_t key, uct_completion_t *completion);
-    ssize_t send_atomic(buffer_op *b, bool fetches, unsigned op, fi_datatype type, uint64_t remote,
-                        uint64_t key);
+    ssize_t send_atomic(buffer_op *b, bool fetches, unsigned op, fi_datatype type, fi_addr_t to,
+                        uint64_t remote, uint64_t key);
     // What is injected has no completion, and some cores take any number for a peer that takes
     // none. So after each run of injected messages one goes as a mark, with a completion; with so
     // many marks on their way there is no room for more.
@@ -168,7 +168,16 @@ class ep final : public uct::ep {
         char *at = k->mapped(remote, length);
         return UCS_LIKELY(at || k->own.empty()) ? at : k->owned(remote, length);
     }
-    ucs_status_t write_buffer(buffer_op *b, size_t length, uint64_t remote, uct_rkey_t key);
+    ucs_status_t write_buffer(buffer_op *b, size_t length, fi_addr_t to, uint64_t remote,
+                              uct_rkey_t key);
+    // Where the memory of a key is reached: at the peer's endpoint, or at the one that carries the
+    // region. False: the core has no room for its address.
+    UCS_ALWAYS_INLINE bool find_memory(uct_rkey_t key, fi_addr_t *to_p)
+    {
+        *to_p = address;
+        const std::string &carrier = rkey::of(key)->carrier;
+        return UCS_LIKELY(carrier.empty()) || owner().find_carrier(*this, carrier, to_p);
+    }
     // Before each small message: shm will write its lock and the head of its queue. The peer had
     // them last; they are on their way while the message is packed. Nothing is read: the peer may
     // be gone.

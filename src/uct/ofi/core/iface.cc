@@ -69,7 +69,8 @@ constexpr uint64_t bit(op::kind kind)
 
 // What a fence has to wait for: the cores say which order they keep. Of shm that is true where
 // operations are done when they are posted; else its target copies when it finds the time. Atomic
-// operations always wait for the target to progress.
+// operations always wait for the target to progress. Nothing is ordered between the peer's endpoint
+// and the one that carries its regions.
 uint64_t find_overtaken(const uct::ofi::md &domain, const limits &l)
 {
     uint64_t gets = bit(op::kind::get) | bit(op::kind::get_bcopy);
@@ -78,7 +79,7 @@ uint64_t find_overtaken(const uct::ofi::md &domain, const limits &l)
     if (domain.on_node()) {
         return atomics | (l.immediate_rma ? 0 : gets | puts);
     }
-    uint64_t order = domain.info->tx_attr->msg_order;
+    uint64_t order = domain.carrier ? 0 : domain.info->tx_attr->msg_order;
     auto keeps = [&](uint64_t wanted) { return (order & wanted) == wanted; };
     return atomics | (keeps(FI_ORDER_WAR | FI_ORDER_SAR) ? 0 : gets) |
            (keeps(FI_ORDER_WAW | FI_ORDER_RAW | FI_ORDER_SAW) ? 0 : puts);

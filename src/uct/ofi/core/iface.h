@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace uct::ofi {
@@ -115,6 +116,9 @@ class iface : public uct::iface {
     // An endpoint is dead: everything in flight ends with status, then the user is told. Only from
     // progress. The callbacks may destroy the endpoint.
     void fail(ep *victim, ucs_status_t status);
+
+    // The core's handle of an endpoint that carries regions of the endpoint's peer. False: none.
+    virtual bool find_carrier(ep &, const std::string &, fi_addr_t *) { return false; }
 
     // Asks the transport whether the endpoint's peer can be reached; what it finds, it reports in a
     // later progress.

@@ -16,7 +16,7 @@ namespace uct::ofi {
 
 namespace {
 
-constexpr uint8_t rkey_version = 1;
+constexpr uint8_t rkey_version = 2;
 constexpr uint8_t rkey_virtual = 1;
 
 // Capabilities we do not use cost time in some cores (directed receive, source addresses).
@@ -66,8 +66,12 @@ md::md(ofi::component &owner, const core &c, const device &d, const uct_md_confi
     : uct_md(owner), provider(c), dev(d), info(cut_down(d.infos.front())),
       fabric(open_fabric(info.get())), domain(open_domain(fabric.get(), info.get())),
       needs_local((info->domain_attr->mr_mode & FI_MR_LOCAL) != 0),
+      carrier(info->domain_attr->mr_mode & FI_MR_ENDPOINT
+                  ? std::make_unique<region_target>(domain.get(), info.get())
+                  : nullptr),
       always_(config.v.reg_nonblock ? UCT_MD_MEM_FLAG_NONBLOCK : 0)
 {
+    owner.expect_carrier(carrier_length());
 }
 
 void md::query(uct_md_attr_t *attr)
@@ -93,7 +97,8 @@ void md::query(uct_md_attr_t *attr)
     attr->reg_cost.m = needs_local ? 0.05e-9 : 0;
     snprintf(attr->component_name, sizeof(attr->component_name), "%s",
              uct_md::component.name.c_str());
-    attr->rkey_packed_size = sizeof(packed_rkey) + (on_node() ? sizeof(shared_memory_key) : 0);
+    attr->rkey_packed_size =
+        sizeof(packed_rkey) + carrier_length() + (on_node() ? sizeof(shared_memory_key) : 0);
     ucs::topo::local_cpus(sys_device(), &attr->local_cpus);
 }
 
@@ -169,6 +174,10 @@ memory md::do_reg(void *address, size_t length, uint64_t access)
     check(fi_mr_reg(domain.get(), address, length, access, 0, wanted, 0, &mr, nullptr),
           "fi_mr_reg");
     m.mr.reset(mr);
+    if (carrier) {
+        m.carrier = carrier.get();
+        carrier->enable(mr);
+    }
     m.desc = fi_mr_desc(mr);
     m.key = fi_mr_key(mr);
     return m;
@@ -209,9 +218,14 @@ void md::pack_mkey(uct_mem_h memh, void *buffer)
     packed.version = rkey_version;
     packed.flags = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? rkey_virtual : 0;
     packed.transport = transport_hash(uct_md::component.name);
+    packed.carrier_length = static_cast<uint16_t>(carrier_length());
     packed.key = m->key;
     packed.base = m->base;
     memcpy(buffer, &packed, sizeof(packed));
+    if (carrier) {
+        memcpy(static_cast<char *>(buffer) + sizeof(packed), carrier->name().data(),
+               carrier_length());
+    }
     if (on_node()) {
         shared_memory_key mapping{};
         if (m->shared) {
@@ -241,7 +255,10 @@ ucs_status_t component::rkey_unpack(const void *buffer, uct_rkey_bundle_t *bundl
 {
     packed_rkey packed;
     memcpy(&packed, buffer, sizeof(packed));
-    if (packed.version != rkey_version || packed.transport != transport_hash(name)) {
+    // Keys have no length of their own: who brought this one has seen to it that it is as long as
+    // ours are.
+    if (packed.version != rkey_version || packed.transport != transport_hash(name) ||
+        packed.carrier_length != carrier_length_.load(std::memory_order_relaxed)) {
         // Not logged: callers try the components of a peer's list in turn.
         return UCS_ERR_UNSUPPORTED;
     }
@@ -249,6 +266,8 @@ ucs_status_t component::rkey_unpack(const void *buffer, uct_rkey_bundle_t *bundl
     unpacked->key = packed.key;
     unpacked->base = packed.base;
     unpacked->offset = packed.flags & rkey_virtual ? 0 : packed.base;
+    unpacked->carrier.assign(static_cast<const char *>(buffer) + sizeof(packed),
+                             packed.carrier_length);
     if (core_.transport == "shm") {
         memcpy(&unpacked->mapping, static_cast<const char *>(buffer) + sizeof(packed),
                sizeof(unpacked->mapping));

@@ -7,9 +7,11 @@
 #include "uct/base/md.h"
 #include "uct/ofi/core/info.h"
 #include "uct/ofi/core/own_regions.h"
+#include "uct/ofi/core/region_target.h"
 #include "uct/sm/shared_memory.h"
 
 #include <atomic>
+#include <string>
 
 namespace uct::ofi {
 
@@ -17,9 +19,16 @@ namespace uct::ofi {
 struct memory {
     memory() = default;
     memory(memory &&) = default;
-    ~memory() { mr.reset(); }
+    ~memory()
+    {
+        if (mr && carrier) {
+            carrier->close(std::move(mr));
+        }
+        mr.reset();
+    }
 
-    fid_ptr<fid_mr> mr; // empty for memory of length 0
+    fid_ptr<fid_mr> mr;               // empty for memory of length 0
+    region_target *carrier = nullptr; // what it is bound to
     void *desc = nullptr;
     uint64_t key = 0;
     uint64_t base = 0; // address of the first byte
@@ -31,15 +40,19 @@ struct memory {
 
 // A packed remote key, little endian:
 //   0       1       2         4          8          16         24
-//   version flags   transport reserved   key        base
+//   version flags   transport carrier 2  key        base
+//                             reserved 2
 // flags bit 0: the provider addresses by virtual address, not by offset. transport: hash of the
-// component's name, so that a foreign key is refused. A key of shm goes on with shared_memory_key,
-// whose nonce is the name of an own_region where there is no shared memory.
+// component's name, so that a foreign key is refused. carrier: bytes of the address of the endpoint
+// that carries the region (region_target.h), which follows; 0: every endpoint does. A key of shm
+// goes on with shared_memory_key, whose nonce is the name of an own_region where there is no shared
+// memory.
 struct packed_rkey {
     uint8_t version;
     uint8_t flags;
     uint16_t transport;
-    uint32_t reserved;
+    uint16_t carrier_length;
+    uint16_t reserved;
     uint64_t key;
     uint64_t base;
 };
@@ -53,6 +66,7 @@ struct rkey {
     char *local;     // where it is mapped here, or nullptr
     shared_memory_key mapping;
     std::span<char> own; // memory of this process; empty: it is not
+    std::string carrier; // address of the endpoint that carries it; empty: every one of its owner
 
     // Where a remote address is here; only with local.
     char *at(uint64_t remote) const { return local + (remote - base); }
@@ -108,11 +122,13 @@ class md final : public uct_md {
     // Shared with endpoints that outlive their interface (rdm_iface.h).
     const std::shared_ptr<fid_fabric> fabric;
     const std::shared_ptr<fid_domain> domain;
-    const bool needs_local;            // FI_MR_LOCAL
-    std::atomic<bool> exposed = false; // a peer may have a key
+    const bool needs_local;                       // FI_MR_LOCAL
+    const std::unique_ptr<region_target> carrier; // FI_MR_ENDPOINT
+    std::atomic<bool> exposed = false;            // a peer may have a key
 
   private:
     memory do_reg(void *address, size_t length, uint64_t access);
+    size_t carrier_length() const { return carrier ? carrier->name().size() : 0; }
 
     std::atomic<uint64_t> next_key_ = 1;
     const unsigned always_; // UCT_MD_MEM_FLAG_* of every allocation

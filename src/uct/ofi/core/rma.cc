@@ -35,8 +35,12 @@ ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote,
     if (UCS_UNLIKELY(length > owner().limit.max_short)) {
         return above_limit("uct_ep_put_short: length", length, owner().limit.max_short);
     }
+    fi_addr_t to_memory;
+    if (UCS_UNLIKELY(!find_memory(key, &to_memory))) {
+        return UCS_ERR_UNREACHABLE;
+    }
     if (length <= owner().limit.put_inject) {
-        ssize_t ret = fi_inject_write(target, buffer, length, address,
+        ssize_t ret = fi_inject_write(target, buffer, length, to_memory,
                                       remote - rkey::of(key)->offset, rkey::of(key)->key);
         if (UCS_UNLIKELY(ret != 0)) {
             return post_failed(ret);
@@ -49,7 +53,7 @@ ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote,
         return no_resource();
     }
     copy_bytes(b->data, buffer, length);
-    return write_buffer(b, length, remote, key);
+    return write_buffer(b, length, to_memory, remote, key);
 }
 
 ssize_t ep::put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_rkey_t key)
@@ -63,6 +67,10 @@ ssize_t ep::put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_
     }
     if (!ready()) {
         return not_ready();
+    }
+    fi_addr_t to_memory = address;
+    if (UCS_UNLIKELY(has_key && !find_memory(key, &to_memory))) {
+        return UCS_ERR_UNREACHABLE;
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
@@ -78,18 +86,19 @@ ssize_t ep::put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_
         owner().put(b);
         return static_cast<ssize_t>(length);
     }
-    ucs_status_t status = write_buffer(b, length, remote, key);
+    ucs_status_t status = write_buffer(b, length, to_memory, remote, key);
     return status == UCS_OK ? static_cast<ssize_t>(length) : static_cast<ssize_t>(status);
 }
 
-ucs_status_t ep::write_buffer(buffer_op *b, size_t length, uint64_t remote, uct_rkey_t key)
+ucs_status_t ep::write_buffer(buffer_op *b, size_t length, fi_addr_t to, uint64_t remote,
+                              uct_rkey_t key)
 {
     b->pieces.iov[0] = {b->data, length};
     fi_rma_iov where{remote - rkey::of(key)->offset, length, rkey::of(key)->key};
     fi_msg_rma message{.msg_iov = b->pieces.iov,
                        .desc = &b->desc,
                        .iov_count = 1,
-                       .addr = address,
+                       .addr = to,
                        .rma_iov = &where,
                        .rma_iov_count = 1,
                        .context = static_cast<fi_context2 *>(b)};
@@ -126,6 +135,10 @@ ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
     if (UCS_UNLIKELY(count > owner().limit.max_iov)) {
         return above_limit("uct_ep_put_zcopy: iovcnt", count, owner().limit.max_iov);
     }
+    fi_addr_t to_memory;
+    if (UCS_UNLIKELY(!find_memory(key, &to_memory))) {
+        return UCS_ERR_UNREACHABLE;
+    }
     zcopy_op *o = owner().get_zcopy();
     if (UCS_UNLIKELY(!o)) {
         return no_resource();
@@ -135,7 +148,7 @@ ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
     fi_msg_rma message{.msg_iov = o->pieces.iov,
                        .desc = o->pieces.descs,
                        .iov_count = n,
-                       .addr = address,
+                       .addr = to_memory,
                        .rma_iov = &where,
                        .rma_iov_count = 1,
                        .context = static_cast<fi_context2 *>(o)};
@@ -169,12 +182,17 @@ ucs_status_t ep::get_short(void *buffer, unsigned length, uint64_t remote, uct_r
     if (UCS_UNLIKELY(length > owner().limit.max_short)) {
         return above_limit("uct_ep_get_short: length", length, owner().limit.max_short);
     }
+    fi_addr_t from_memory;
+    if (UCS_UNLIKELY(!find_memory(key, &from_memory))) {
+        return UCS_ERR_UNREACHABLE;
+    }
     op *o = owner().get_op();
     if (UCS_UNLIKELY(!o)) {
         return no_resource();
     }
-    ssize_t ret = fi_read(target, buffer, length, nullptr, address, remote - rkey::of(key)->offset,
-                          rkey::of(key)->key, static_cast<fi_context2 *>(o));
+    ssize_t ret =
+        fi_read(target, buffer, length, nullptr, from_memory, remote - rkey::of(key)->offset,
+                rkey::of(key)->key, static_cast<fi_context2 *>(o));
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret, o);
     }
@@ -202,6 +220,10 @@ ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t lengt
     if (UCS_UNLIKELY(length > owner().limit.segment)) {
         return above_limit("uct_ep_get_bcopy: length", length, owner().limit.segment);
     }
+    fi_addr_t from_memory;
+    if (UCS_UNLIKELY(!find_memory(key, &from_memory))) {
+        return UCS_ERR_UNREACHABLE;
+    }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
         return no_resource();
@@ -209,8 +231,9 @@ ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t lengt
     b->unpack = unpack;
     b->arg = arg;
     b->length = length;
-    ssize_t ret = fi_read(target, b->data, length, b->desc, address, remote - rkey::of(key)->offset,
-                          rkey::of(key)->key, static_cast<fi_context2 *>(b));
+    ssize_t ret =
+        fi_read(target, b->data, length, b->desc, from_memory, remote - rkey::of(key)->offset,
+                rkey::of(key)->key, static_cast<fi_context2 *>(b));
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret, b);
     }
@@ -243,14 +266,18 @@ ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
     if (UCS_UNLIKELY(count > owner().limit.max_iov)) {
         return above_limit("uct_ep_get_zcopy: iovcnt", count, owner().limit.max_iov);
     }
+    fi_addr_t from_memory;
+    if (UCS_UNLIKELY(!find_memory(key, &from_memory))) {
+        return UCS_ERR_UNREACHABLE;
+    }
     zcopy_op *o = owner().get_zcopy();
     if (UCS_UNLIKELY(!o)) {
         return no_resource();
     }
     size_t n = fill_iov(iov, count, o->pieces.iov, o->pieces.descs);
     ssize_t ret =
-        fi_readv(target, o->pieces.iov, o->pieces.descs, n, address, remote - rkey::of(key)->offset,
-                 rkey::of(key)->key, static_cast<fi_context2 *>(o));
+        fi_readv(target, o->pieces.iov, o->pieces.descs, n, from_memory,
+                 remote - rkey::of(key)->offset, rkey::of(key)->key, static_cast<fi_context2 *>(o));
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret, o);
     }

@@ -179,7 +179,7 @@ rdm_iface::~rdm_iface()
     closing_ = true;
     for (auto *peers : {&peers_, &resting_}) { // also of endpoints that the user forgot
         for (auto &[id, p] : *peers) {
-            fi_av_remove(av_.get(), &p->address, 1, 0);
+            remove_addresses(*p);
         }
         peers->clear();
     }
@@ -470,9 +470,41 @@ void rdm_iface::forget(peer &p)
         put_to_rest(p);
         return;
     }
-    fi_addr_t address = p.address;
-    fi_av_remove(av_.get(), &address, 1, 0);
+    remove_addresses(p);
     peers_.erase(p.id);
+}
+
+void rdm_iface::remove_addresses(peer &p)
+{
+    fi_av_remove(av_.get(), &p.address, 1, 0);
+    for (peer::carrier &c : p.carriers) {
+        fi_av_remove(av_.get(), &c.address, 1, 0);
+    }
+    p.carriers.clear();
+}
+
+// A peer has one, or a few where it opened the device more than once; a key can name any.
+bool rdm_iface::find_carrier(ep &from, const std::string &name, fi_addr_t *to_p)
+{
+    std::vector<peer::carrier> &known = from.remote->carriers;
+    for (const peer::carrier &c : known) {
+        if (c.name == name) {
+            *to_p = c.address;
+            return true;
+        }
+    }
+    if (known.size() == peer::most_carriers || name.size() != name_.size()) {
+        ucs_error("a key of %s names another endpoint than those of its peer",
+                  domain.provider.transport.c_str());
+        return false;
+    }
+    if (fi_av_insert(av_.get(), name.data(), 1, to_p, 0, nullptr) != 1) {
+        ucs_error("fi_av_insert on %s of an endpoint that carries regions: no room",
+                  domain.provider.transport.c_str());
+        return false;
+    }
+    known.push_back({name, *to_p});
+    return true;
 }
 
 void rdm_iface::put_to_rest(peer &p)
@@ -594,6 +626,9 @@ unsigned rdm_iface::progress()
     waits_.polled(count);
     if (UCS_UNLIKELY(tags_ != nullptr)) {
         tags_->progress();
+    }
+    if (UCS_UNLIKELY(domain.carrier != nullptr)) {
+        domain.carrier->progress();
     }
     count += progress_keepalive();
     count += progress_flushes();

@@ -39,6 +39,13 @@ struct peer {
     std::unique_ptr<remote_bell> bell; // on-node
     std::unique_ptr<shm_lock> lock;    // on-node, of the peer's region
     std::unique_ptr<send_fifo> fifo;   // on-node
+    // The endpoints that carry its regions: that of its own domain, in keys of it first.
+    struct carrier {
+        std::string name;
+        fi_addr_t address;
+    };
+    static constexpr size_t most_carriers = 16;
+    std::vector<carrier> carriers;
     ucs::list<ep, &ep::sibling> eps;
     int pid_fd = -1;
     uint64_t refused_since = 0; // off-node, while there is no connection; 0: not refused
@@ -81,6 +88,7 @@ class rdm_iface final : public iface {
     // after the time that a connection may take the peer counts as unreachable.
     void not_reached(peer &p) override;
     void left_with_core(peer &p, bool failed) override;
+    bool find_carrier(ep &from, const std::string &name, fi_addr_t *to_p) override;
     uint64_t id() const { return id_; }
 
   private:
@@ -97,6 +105,7 @@ class rdm_iface final : public iface {
     peer &find_peer(const rdm_address &about, const char *name);
     peer &wake(peer &p);
     void look_after(peer &p);
+    void remove_addresses(peer &p);
     void put_to_rest(peer &p);
     void clear_away(peer &p);
     void bury(peer &p);
