@@ -134,7 +134,10 @@ The libfabric provider has further variables, see
 constexpr const char *process = R"(.Ss The process
 .Bl -tag -width Ds
 .It Ev UCX_LOG_LEVEL Ns = Ns Ar fatal | error | warn | diag | info | debug | trace | req | data
-What is logged.
+What is logged. A program that wants the lines for itself calls
+.Fn ucs_log_push_handler
+of
+.In ucs/debug/log_def.h .
 Default:
 .Li warn .
 .It Ev UCX_LOG_FILE Ns = Ns Ar path
@@ -144,6 +147,23 @@ is replaced by the name of the host and
 .Li %p
 by the process id.
 Default: standard error.
+.It Ev UCX_LOG_FILE_SIZE Ns = Ns Ar size
+How long the file may get; what is longer begins it anew.
+Default:
+.Li inf .
+.It Ev UCX_LOG_FILE_ROTATE Ns = Ns Ar n
+How many of the files before it are kept, as
+.Ar path Ns Li .1
+(the newest) and so on.
+Default: 0.
+.It Ev UCX_LOG_FILE_FILTER Ns = Ns Ar pattern
+Only lines of source files that match are logged;
+.Li *
+and
+.Li \&?
+as in a shell, compared with the whole path that the compiler saw.
+Default:
+.Li * .
 .It Ev UCX_WARN_UNUSED_ENV_VARS Ns = Ns Ar y | n
 Warn about variables that begin with
 .Ev UCX_

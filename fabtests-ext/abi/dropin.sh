@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # A program compiled with an installed UCX's headers and linked with its libraries runs with our
-# drop-ins instead: same source as c_app_test, once beside UCX's own libucs, once beside ours.
+# drop-ins instead: same source as c_app_test, once beside UCX's own libucs, once beside ours. So does
+# one that handles log lines: those of the drop-ins reach it through either libucs.
 
 srcdir=${top_srcdir:-.}
 libs=$(cd "${top_builddir:-.}/.libs" && pwd)
@@ -20,16 +21,19 @@ if readelf -d "$libs/libucp.so.0" | grep -q 'NEEDED.*lib[a-z]*san'; then
     exit 77
 fi
 
-# run <label> <libraries>...
+${CC:-cc} -w "$srcdir/fabtests-ext/abi/log_handler_app.c" -o "$work/log_app" -lucp -lucs || exit 1
+
+# run <label> <program> <libraries>...
 run()
 {
     label=$1
-    shift
+    program=$2
+    shift 2
     mkdir -p "$work/$label"
     for library; do
         ln -sf "$libs/$library" "$work/$label/$library"
     done
-    if LD_LIBRARY_PATH=$work/$label timeout 60 "$work/app" >"$work/output" 2>&1 &&
+    if LD_LIBRARY_PATH=$work/$label timeout 60 "$work/$program" >"$work/output" 2>&1 &&
         grep -q '^PASS' "$work/output"; then
         echo "$label: $(grep -c '^message over' "$work/output") transports, $(grep interface "$work/output")"
     else
@@ -39,6 +43,8 @@ run()
     fi
 }
 
-run "beside-ucx" libucp.so.0 libuct.so.0
-run "alone" libucp.so.0 libuct.so.0 libucs.so.0 libucm.so.0
+for program in app log_app; do
+    run "$program-beside-ucx" $program libucp.so.0 libuct.so.0
+    run "$program-alone" $program libucp.so.0 libuct.so.0 libucs.so.0 libucm.so.0
+done
 exit $failed

@@ -197,6 +197,12 @@ TYPE(ucs_log_component_config_t)
 MEMBER(ucs_log_component_config_t, log_level)
 MEMBER(ucs_log_component_config_t, name)
 MEMBER(ucs_log_component_config_t, file_filter)
+VALUE(UCS_LOG_FUNC_RC_STOP)
+VALUE(UCS_LOG_FUNC_RC_CONTINUE)
+TYPE(ucs_log_func_rc_t)
+CALLBACK(ucs_log_func_t, ucs_log_func_rc_t (*)(const char *file, unsigned line, const char *function,
+         ucs_log_level_t level, const ucs_log_component_config_t *comp_conf, const char *message,
+         va_list ap))
 
 TYPE(ucs_callbackq_elem_t)
 MEMBER(ucs_callbackq_elem_t, cb)

@@ -233,7 +233,8 @@ TEST_F(environment, default_of_every_variable_is_taken_in_silence)
 TEST_F(environment, nonsense_in_any_variable_is_refused_or_reported)
 {
     // Free text, and lists of names that ucp_init compares with what is here.
-    const std::set<std::string> texts = {"UCX_TLS", "UCX_NET_DEVICES", "UCX_LOG_FILE"};
+    const std::set<std::string> texts = {"UCX_TLS", "UCX_NET_DEVICES", "UCX_LOG_FILE",
+                                         "UCX_LOG_FILE_FILTER"};
     for (const ucx_variable &v : ucx_variables) {
         std::string name = std::string("UCX_") + v.name;
         set(name, "nonsense");

@@ -24,9 +24,10 @@ std::mutex known_mutex;
 // Variables of the tables known so far, and those that are read without a table.
 std::set<std::string> &known_names()
 {
-    static std::set<std::string> names = {"UCX_LOG_LEVEL", "UCX_LOG_FILE",
-                                          "UCX_WARN_UNUSED_ENV_VARS", "UCX_CONFIG_DIR",
-                                          "UCX_TCP_CORE"};
+    static std::set<std::string> names = {"UCX_LOG_LEVEL",       "UCX_LOG_FILE",
+                                          "UCX_LOG_FILE_FILTER", "UCX_LOG_FILE_SIZE",
+                                          "UCX_LOG_FILE_ROTATE", "UCX_WARN_UNUSED_ENV_VARS",
+                                          "UCX_CONFIG_DIR",      "UCX_TCP_CORE"};
     return names;
 }
 

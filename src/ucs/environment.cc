@@ -36,7 +36,7 @@ constexpr explanation explanations[] = {
     {reason::ports, "ports are chosen by the system; see FI_TCP_PORT_LOW_RANGE of libfabric"},
     {reason::family, "IPv4 is preferred where a device has both families"},
     {reason::cm_choice, "tcp's connection manager is tried first, then the others"},
-    {reason::log_form, "the log has UCX_LOG_LEVEL and UCX_LOG_FILE alone"},
+    {reason::log_form, "the log has UCX_LOG_LEVEL and UCX_LOG_FILE*, and no such choice"},
     {reason::modules, "there are no modules to load"},
     {reason::hooks, "no memory call is intercepted"},
     {reason::devices, "memory of accelerators is not served"},
@@ -121,8 +121,16 @@ bool is_valid(const std::string &name, const char *value)
 {
     log::level level;
     bool flag;
+    size_t size;
+    unsigned number;
     if (name == "UCX_LOG_LEVEL") {
         return log::parse_level(value, &level);
+    }
+    if (name == "UCX_LOG_FILE_SIZE") {
+        return size_.parse(value, &size);
+    }
+    if (name == "UCX_LOG_FILE_ROTATE") {
+        return uint_.parse(value, &number);
     }
     return name != "UCX_WARN_UNUSED_ENV_VARS" || bool_.parse(value, &flag);
 }

@@ -47,7 +47,7 @@ ucs_status_t guard(F &&f) noexcept
 {
     auto tell = [](const char *what) {
         if (log::enabled(level)) {
-            log::write(level, __FILE__, __LINE__, "%s", what);
+            log::write(level, __FILE__, __LINE__, "", "%s", what);
         }
     };
     try {

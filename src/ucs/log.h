@@ -22,20 +22,20 @@ void set_level(level l);
 // "warn", "req"; false when there is no such level.
 bool parse_level(const char *text, level *l) noexcept;
 
-// A sink replaces the file, so that the provider can hand lines to fi_log. nullptr restores the
-// file.
+// A sink replaces the handlers of ucs/debug/log_def.h, the last of which writes to the file, so
+// that the provider can hand lines to fi_log. nullptr restores the file.
 using sink_t = void (*)(level l, const char *file, int line, const char *text);
 void set_sink(sink_t sink);
 
-__attribute__((format(printf, 4, 5))) UCS_NOINLINE void write(level l, const char *file, int line,
-                                                              const char *format, ...);
+__attribute__((format(printf, 5, 6))) UCS_NOINLINE void
+write(level l, const char *file, int line, const char *function, const char *format, ...);
 
 } // namespace ucs::log
 
 #define UCS_LOG_AT(l, ...)                                                                         \
     do {                                                                                           \
         if (::ucs::log::enabled(::ucs::log::level::l)) {                                           \
-            ::ucs::log::write(::ucs::log::level::l, __FILE__, __LINE__, __VA_ARGS__);              \
+            ::ucs::log::write(::ucs::log::level::l, __FILE__, __LINE__, __func__, __VA_ARGS__);    \
         }                                                                                          \
     } while (0)
 

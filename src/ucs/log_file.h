@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where log lines end: standard error or the file of UCX_LOG_FILE, which UCX_LOG_FILE_SIZE and
+// UCX_LOG_FILE_ROTATE keep short, and from the sources that UCX_LOG_FILE_FILTER names.
+#pragma once
+
+namespace ucs::log {
+
+// What a line has before its text.
+struct origin {
+    const char *file; // as the compiler names it
+    unsigned line;
+    const char *component; // whose log it is: UCX, or the caller's name
+    const char *level;     // its name, in capitals
+};
+
+// Writes one line, in UCX's form.
+void print(const origin &from, const char *text);
+
+} // namespace ucs::log
