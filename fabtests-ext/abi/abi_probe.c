@@ -6,6 +6,9 @@
  * The names are in list_*.h. A name that an older UCX does not have stands below SINCE there.
  */
 #include <ucp/api/ucp.h>
+#if __has_include(<ucp/api/device/ucp_host.h>)
+#include <ucp/api/device/ucp_host.h>
+#endif
 #include <uct/api/uct.h>
 
 #include <ucs/async/async_fwd.h>

@@ -73,9 +73,8 @@ with_library()
     LD_LIBRARY_PATH=$dropin:$dropin/base:$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"
 }
 
-# private_calls PROGRAM: the functions of UCT that it calls and no installed header of UCX declares, so that
-# only the library of its own release has them as it expects: ucx_info from 1.14 on reads the memory domains
-# by uct_md_query_v2, whose structure changed its layout in 1.14, 1.15, 1.16 and 1.18.
+# private_calls PROGRAM: the functions that it calls and neither our libraries nor those of its UCX beside them
+# have. Of those that no installed header of UCX declares ours have what the tools of UCX 1.18 call.
 private_calls()
 {
     with_library ldd -r "$(command -v "$1")" 2>/dev/null |

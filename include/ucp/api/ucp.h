@@ -80,7 +80,7 @@ enum ucp_feature {
     UCP_FEATURE_AM = UCS_BIT(6),     /**< Active messages. */
     UCP_FEATURE_EXPORTED_MEMH =
         UCS_BIT(7),                 /**< Local use of memory that a peer registered and exported. */
-    UCP_FEATURE_DEVICE = UCS_BIT(8) /**< Communication started by devices. */
+    UCP_FEATURE_DEVICE = UCS_BIT(8) /**< Communication started by devices; not supported. */
 };
 
 /**

@@ -134,7 +134,7 @@ typedef enum {
                                       called. */
     UCP_ERR_HANDLING_MODE_PEER,    /**< Every operation completes, and the error handler is called
                                       once. */
-    UCP_ERR_HANDLING_MODE_FAILOVER /**< Another way is tried first; like PEER when none is left. */
+    UCP_ERR_HANDLING_MODE_FAILOVER /**< Like PEER: there is no other way that could take over. */
 } ucp_err_handling_mode_t;
 
 /**

@@ -107,6 +107,9 @@ ucs_status_t ucp_context_query(ucp_context_h context, ucp_context_attr_t *attr)
         strncpy(attr->name, context->name.c_str(), UCP_ENTITY_NAME_MAX - 1);
         attr->name[UCP_ENTITY_NAME_MAX - 1] = '\0';
     }
+    if (attr->field_mask & UCP_ATTR_FIELD_DEVICE_COUNTER_SIZE) {
+        attr->device_counter_size = 0;
+    }
     return UCS_OK;
 }
 

@@ -188,6 +188,11 @@ ucp_context::ucp_context(const ucp_params_t *params, const ucp_config_t *from)
                                 &ucp_params_t::estimated_num_ppn, size_t(1))),
       lock(true)
 {
+    if (has_feature(UCP_FEATURE_DEVICE)) {
+        throw ucs::error(UCS_ERR_UNSUPPORTED,
+                         "ucp_init: params->features has UCP_FEATURE_DEVICE, and there is no "
+                         "device interface");
+    }
     if (params->field_mask & UCP_PARAM_FIELD_REQUEST_INIT) {
         request_init = params->request_init;
     }
