@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The order in which transports and devices are preferred.
+#include "ucp/core/config.h"
 #include "ucp/core/resources.h"
 
 #include <gtest/gtest.h>
@@ -53,6 +54,32 @@ TEST(ucp_resources, loopback_and_what_is_not_there_reach_nobody)
 {
     EXPECT_FALSE(reaches_beyond("lo"));
     EXPECT_FALSE(reaches_beyond("no-such-device"));
+}
+
+tl_resource shared_memory(const char *name)
+{
+    tl_resource rsc;
+    rsc.cls = tl_class::shm;
+    strcpy(rsc.desc.tl_name, name);
+    strcpy(rsc.desc.dev_name, "memory");
+    return rsc;
+}
+
+TEST(ucp_resources, a_backslash_means_that_transport_and_none_of_its_class)
+{
+    config config = {};
+    config.tls = {"sm"};
+    EXPECT_TRUE(selection(config).component_listed("sm"));
+    EXPECT_TRUE(selection(config).allows(shared_memory("sm")));
+    EXPECT_TRUE(selection(config).allows(shared_memory("shm"))); // an alias of the class
+    config.tls = {"\\sm"};
+    EXPECT_TRUE(selection(config).component_listed("sm"));
+    EXPECT_TRUE(selection(config).allows(shared_memory("sm")));
+    EXPECT_FALSE(selection(config).allows(shared_memory("shm")));
+    config.tls = {"\\shm"};
+    EXPECT_FALSE(selection(config).component_listed("sm"));
+    EXPECT_FALSE(selection(config).allows(shared_memory("sm")));
+    EXPECT_TRUE(selection(config).allows(shared_memory("shm")));
 }
 
 } // namespace

@@ -51,6 +51,12 @@ bool is_transport(const std::string &name)
                        [&](const char *o) { return name == o; });
 }
 
+// \sm: the transport of that name, and no other that it is an alias of.
+bool is_exact(const std::string &name)
+{
+    return name.starts_with('\\');
+}
+
 template <class List>
 std::string joined(const List &names)
 {
@@ -183,10 +189,11 @@ bool selection::tl_listed(const tl_resource &rsc)
 {
     bool listed = false;
     for (entry &e : tls_) {
-        std::string name = e.name[0] == '\\' ? e.name.substr(1) : e.name;
+        bool exact = is_exact(e.name);
+        std::string name = e.name.substr(exact);
         bool match = name == "all" || strcasecmp(name.c_str(), rsc.desc.tl_name) == 0;
         for (const alias &a : aliases) {
-            match = match || (name == a.name && a.cls == rsc.cls);
+            match = match || (!exact && name == a.name && a.cls == rsc.cls);
         }
         e.matched = e.matched || match;
         listed = listed || match;
@@ -202,7 +209,7 @@ bool selection::component_listed(const char *name) const
     bool by_name = std::any_of(std::begin(opt_in), std::end(opt_in),
                                [&](const char *o) { return strcmp(name, o) == 0; });
     return !by_name || (!negate_ && std::any_of(tls_.begin(), tls_.end(), [&](const entry &e) {
-        return strcasecmp(e.name.c_str(), name) == 0;
+        return strcasecmp(e.name.c_str() + is_exact(e.name), name) == 0;
     }));
 }
 
