@@ -99,7 +99,11 @@ ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned)
         return no_resource();
     }
     size_t length = pack(box.frame(), arg);
-    if (box.publish(id, static_cast<uint32_t>(length), true)) {
+    bool in_frame = length > inline_size;
+    if (!in_frame) { // one line less for the receiver to fetch; the frame's stays in our cache
+        memcpy(box.small(), box.frame(), length);
+    }
+    if (box.publish(id, static_cast<uint32_t>(length), in_frame)) {
         peer_->ring();
     }
     return static_cast<ssize_t>(length);
