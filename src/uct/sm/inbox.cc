@@ -6,7 +6,7 @@
 
 namespace uct::sm {
 
-bool inbox::next(message *m)
+bool inbox::find_next(message *m)
 {
     if (UCS_UNLIKELY(!holes_.empty()) && take_hole(0, m)) {
         return true;
@@ -49,32 +49,6 @@ bool inbox::next(message *m)
         }
     }
     return false;
-}
-
-// The memory's header is read once. False: it is for nobody, and its slot is free again.
-bool inbox::take(uint64_t index, bool hole, message *m)
-{
-    const slot &s = at(index);
-    uint64_t header = *const_cast<const volatile uint64_t *>(&s.header);
-    bool in_frame = header & header_in_frame;
-    m->index = index;
-    m->hole = hole;
-    m->id = static_cast<uint8_t>(header);
-    m->length = static_cast<uint32_t>(header >> 32);
-    m->data = in_frame ? memory_->frames[index % slot_count] : s.data;
-    if (UCS_LIKELY(m->length <= (in_frame ? segment_size : inline_size) &&
-                   !(header & header_dropped))) {
-        return true;
-    }
-    damaged_ += !(header & header_dropped);
-    release(*m);
-    return false;
-}
-
-void inbox::release(const message &m)
-{
-    uint64_t turn = m.hole ? end_turn(m.index) : word::turn_of(m.index + slot_count);
-    at(m.index).word.store(turn | word::free, std::memory_order_release);
 }
 
 // The turn of a slot that was a hole. Senders may have stepped over its index of the turn that the

@@ -146,9 +146,30 @@ class inbox {
     static constexpr size_t size() { return sizeof(page); }
 
     // The next message in order. Every message has to be released before next() is called again.
-    bool next(message *m);
-    void release(const message &m);
-    // Lets senders have what was released. At the end of a round of next() and release().
+    UCS_ALWAYS_INLINE bool next(message *m)
+    {
+        uint64_t w = at(position_).word.load(std::memory_order_acquire);
+        if (UCS_UNLIKELY(!holes_.empty())) {
+            return find_next(m);
+        }
+        if (w == word::make(position_, 0, word::free)) {
+            return false;
+        }
+        if (UCS_UNLIKELY((w & word::mask) != word::published ||
+                         word::turn(w) != position_ / slot_count)) {
+            return find_next(m);
+        }
+        looks_ = 0;
+        return UCS_LIKELY(take(position_++, false, m)) || find_next(m);
+    }
+    UCS_ALWAYS_INLINE void release(const message &m)
+    {
+        uint64_t turn =
+            UCS_UNLIKELY(m.hole) ? end_turn(m.index) : word::turn_of(m.index + slot_count);
+        at(m.index).word.store(turn | word::free, std::memory_order_release);
+    }
+    // Lets senders claim further. Has to follow every round of next() and release(), also one that
+    // found nothing: next() may have passed over slots.
     void publish_position()
     {
         if (published_ != position_) {
@@ -188,7 +209,26 @@ class inbox {
   private:
     friend class outbox;
 
-    bool take(uint64_t index, bool hole, message *m);
+    UCS_NOINLINE bool find_next(message *m);
+    // The memory's header is read once. False: it is for nobody, and its slot is free again.
+    UCS_ALWAYS_INLINE bool take(uint64_t index, bool hole, message *m)
+    {
+        const slot &s = at(index);
+        uint64_t header = *const_cast<const volatile uint64_t *>(&s.header);
+        bool in_frame = header & header_in_frame;
+        m->index = index;
+        m->hole = hole;
+        m->id = static_cast<uint8_t>(header);
+        m->length = static_cast<uint32_t>(header >> 32);
+        m->data = in_frame ? memory_->frames[index % slot_count] : s.data;
+        if (UCS_LIKELY(m->length <= (in_frame ? segment_size : inline_size) &&
+                       !(header & header_dropped))) {
+            return true;
+        }
+        damaged_ += !(header & header_dropped);
+        release(*m);
+        return false;
+    }
     bool take_hole(unsigned owner, message *m); // owner 0: of anyone
     bool owns_hole(unsigned owner) const;
     bool arm_holes();
@@ -221,7 +261,20 @@ class outbox {
 
     // A slot to write a message in: at most inline_size bytes at small(), or segment_size bytes at
     // frame(), and then publish(). False: the inbox is full for now.
-    bool claim();
+    UCS_ALWAYS_INLINE bool claim()
+    {
+        uint64_t tail = page_->tail.load(std::memory_order_relaxed);
+        uint64_t index = tail > next_ ? tail : next_;
+        slot &s = page_->slots[index % slot_count];
+        uint64_t seen = word::make(index, 0, word::free);
+        if (UCS_UNLIKELY(index >= limit_ || !s.word.compare_exchange_strong(
+                                                seen, word::make(index, owner_, word::claimed),
+                                                std::memory_order_acq_rel))) {
+            return claim_from(index);
+        }
+        claimed(index, tail);
+        return true;
+    }
     char *small() const { return slot_->data; }
     char *frame() const { return page_->frames[index_ % slot_count]; }
     // True: the receiver sleeps, ring its bell.
@@ -237,6 +290,16 @@ class outbox {
 
   private:
     void attach(pid_t pid, uint32_t birth);
+    UCS_NOINLINE bool claim_from(uint64_t index);
+    void claimed(uint64_t index, uint64_t tail)
+    {
+        index_ = index;
+        next_ = index + 1;
+        slot_ = &page_->slots[index % slot_count];
+        if (tail < next_) {
+            page_->tail.store(next_, std::memory_order_relaxed);
+        }
+    }
     bool may_claim(uint64_t index);
     bool claim_armed(uint64_t index, uint64_t seen);
     bool passed_over(uint64_t index, uint64_t seen);

@@ -3,8 +3,6 @@
 #include "ucs/error.h"
 #include "uct/sm/inbox.h"
 
-#include <algorithm>
-
 namespace uct::sm {
 
 outbox::outbox(int fd, uint64_t nonce, pid_t pid, uint32_t birth)
@@ -41,9 +39,8 @@ void outbox::attach(pid_t pid, uint32_t birth)
     throw ucs::error(UCS_ERR_EXCEEDS_LIMIT, "a peer's inbox has %u senders already", max_senders);
 }
 
-bool outbox::claim()
+bool outbox::claim_from(uint64_t index)
 {
-    uint64_t index = std::max(page_->tail.load(std::memory_order_relaxed), next_);
     for (;; ++index) {
         if (UCS_UNLIKELY(index >= limit_) && !may_claim(index)) {
             return false;
@@ -64,12 +61,7 @@ bool outbox::claim()
         }
         // else it is taken, or the receiver has read it, or nobody gets this index
     }
-    index_ = index;
-    next_ = index + 1;
-    slot_ = &page_->slots[index % slot_count];
-    if (page_->tail.load(std::memory_order_relaxed) < next_) {
-        page_->tail.store(next_, std::memory_order_relaxed);
-    }
+    claimed(index, page_->tail.load(std::memory_order_relaxed));
     return true;
 }
 
