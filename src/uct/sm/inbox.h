@@ -56,11 +56,12 @@
 
 namespace uct::sm {
 
-constexpr size_t slot_count = 256;      // of one inbox, a power of two
-constexpr size_t inline_size = 112;     // bytes of the largest message that travels in its slot
-constexpr size_t segment_size = 8448;   // bytes of the largest message, in the slot's frame
-constexpr unsigned max_senders = 4095;  // attached to one inbox at the same time
-constexpr unsigned claim_patience = 16; // looks at an open claim before it is passed over
+constexpr size_t slot_count = 256;       // of one inbox, a power of two
+constexpr size_t inline_size = 112;      // bytes of the largest message that travels in its slot
+constexpr size_t segment_size = 8448;    // bytes of the largest message, in the slot's frame
+constexpr unsigned max_senders = 4095;   // attached to one inbox at the same time
+constexpr unsigned claim_patience = 256; // looks at an open claim before it is passed over: a frame
+                                         // is filled meanwhile, and a hole costs more than waiting
 
 namespace word {
 
