@@ -4,6 +4,7 @@
 #include "uct/ofi/core/info.h"
 
 #include "ucs/environment.h"
+#include "uct/ofi/core/absences.h"
 #include "uct/ofi/core/error.h"
 
 #include <algorithm>
@@ -24,6 +25,8 @@ namespace {
 struct inventory {
     std::vector<core> cores;
     std::map<std::string, std::vector<device>> devices; // by transport
+    std::vector<absence> absences;
+    std::vector<std::string> providers; // libfabric's names
 };
 
 // The name under which UCX users know the device.
@@ -131,19 +134,23 @@ bool serves(const device &d)
 {
     const fi_info *info = d.infos.front();
     constexpr uint64_t needed = FI_MSG | FI_SEND | FI_RECV | FI_REMOTE_COMM;
-    if ((info->caps & needed) != needed || !keeps_order(info)) {
-        ucs_debug("%s of provider %s is not used: %s", d.name.c_str(), info->fabric_attr->prov_name,
-                  keeps_order(info) ? "it sends no messages to other hosts"
-                                    : "it keeps no order of messages");
-        return false;
-    }
-    return true;
+    return (info->caps & needed) == needed && keeps_order(info);
 }
 
-std::vector<device> serving(std::vector<device> all)
+void leave_out(inventory *found, absence a)
+{
+    ucs_debug("%s of provider %s is not used: %s", a.device.empty() ? "all" : a.device.c_str(),
+              a.provider.c_str(), a.why.c_str());
+    found->absences.push_back(std::move(a));
+}
+
+std::vector<device> serving(inventory *found, const core &c, std::vector<device> all)
 {
     auto rest = std::stable_partition(all.begin(), all.end(), serves);
     for (auto d = rest; d != all.end(); ++d) {
+        leave_out(found, {c.provider, d->name,
+                          keeps_order(d->infos.front()) ? "it sends no messages to other hosts"
+                                                        : "it keeps no order of messages"});
         for (const fi_info *info : d->infos) {
             fi_freeinfo(const_cast<fi_info *>(info));
         }
@@ -154,6 +161,14 @@ std::vector<device> serving(std::vector<device> all)
 
 void add(inventory *found, const core &c, std::vector<device> list)
 {
+    auto same = [&](const absence &a) { return a.provider == c.provider; };
+    if (list.empty() && std::none_of(found->absences.begin(), found->absences.end(), same)) {
+        const std::vector<std::string> &names = found->providers;
+        bool is_here = std::find(names.begin(), names.end(), c.provider) != names.end();
+        leave_out(found, {c.provider, "",
+                          is_here ? "it has no device here with what the library needs"
+                                  : "this libfabric has no such provider"});
+    }
     if (!list.empty()) {
         found->cores.push_back(c);
         found->devices[c.transport] = std::move(list);
@@ -163,14 +178,18 @@ void add(inventory *found, const core &c, std::vector<device> list)
 // The connectionless endpoints of every provider that the candidates leave.
 void find_others(inventory *found, std::span<const core> candidates)
 {
-    for (const std::string &name : provider_names()) {
+    for (const std::string &name : found->providers) {
         bool known = std::any_of(candidates.begin(), candidates.end(),
                                  [&](const core &c) { return c.provider == name; });
         core c{name.substr(0, 9), name, FI_EP_RDM};
-        if (known || !is_core_name(name) || found->devices.contains(c.transport)) {
+        if (known || found->devices.contains(c.transport)) {
             continue;
         }
-        add(found, c, serving(find_devices(c)));
+        if (!is_core_name(name)) {
+            leave_out(found, {name, "", "it is a layer above other providers, or this library"});
+            continue;
+        }
+        add(found, c, serving(found, c, find_devices(c)));
     }
 }
 
@@ -207,6 +226,7 @@ const inventory &find_all()
 {
     static const inventory *all = [] {
         auto *found = new inventory;
+        found->providers = provider_names();
         const std::vector<core> known = candidates();
         for (const core &c : known) {
             add(found, c, find_devices(c));
@@ -273,6 +293,26 @@ std::vector<std::string> transports()
         names.push_back(c.transport);
     }
     return names;
+}
+
+const std::vector<absence> &absences()
+{
+    return find_all().absences;
+}
+
+static std::string text_of_version(uint32_t version)
+{
+    return std::to_string(FI_MAJOR(version)) + "." + std::to_string(FI_MINOR(version));
+}
+
+std::string fabric_version()
+{
+    return text_of_version(fi_version());
+}
+
+std::string fabric_headers()
+{
+    return text_of_version(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION));
 }
 
 const core *find_core(const std::string &transport)
