@@ -2,6 +2,7 @@
 // Filling and listing of configuration tables: see config.h.
 #include "ucs/config.h"
 
+#include "ucs/config_origin.h"
 #include "ucs/config_section.h"
 #include "ucs/error.h"
 
@@ -55,7 +56,10 @@ std::string trimmed(const std::string &text)
                : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-using values_t = std::map<std::string, std::string>;
+struct file_value {
+    std::string text, path;
+};
+using values_t = std::map<std::string, file_value>;
 
 void read_file(const std::string &path, values_t &values)
 {
@@ -77,7 +81,7 @@ void read_file(const std::string &path, values_t &values)
         }
         std::string name = trimmed(line.substr(0, equal)), value = trimmed(line.substr(equal + 1));
         if (!where.condition(name, value) && where.applies()) {
-            values[name] = value;
+            values[name] = {value, path};
         }
     }
 }
@@ -134,7 +138,7 @@ void fill_field(const table &t, const field &f, void *config, const char *env_pr
     for (const values_t *file : {&file_values(), &own_file}) {
         auto found = file->find(plain);
         if (found != file->end()) {
-            parse_or_throw(plain, f, found->second.c_str(), config);
+            parse_or_throw(plain, f, found->second.text.c_str(), config);
         }
     }
     for (const std::string &name : variables(t, f, env_prefix)) {
@@ -175,6 +179,17 @@ void fill(const table &t, void *config, const char *env_prefix, const char *file
     for (const field &f : t.fields) {
         fill_field(t, f, config, env_prefix, own_file);
     }
+}
+
+origin origin_of(const table &t, const field &f)
+{
+    for (const std::string &name : variables(t, f, nullptr)) {
+        if (getenv(name.c_str())) {
+            return {origin::kind::environment, name};
+        }
+    }
+    auto found = file_values().find(variable(t, f, nullptr));
+    return found == file_values().end() ? origin{} : origin{origin::kind::file, found->second.path};
 }
 
 ucs_status_t set(const table &t, void *config, const char *name, const char *value)
