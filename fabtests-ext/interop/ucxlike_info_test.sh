@@ -1,0 +1,153 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# ucxlike_info of the build tree: its options, versions, settings with their sources, reasons why something is
+# not used, and what the doctor finds on a machine that is spoilt on purpose.
+
+. "$(dirname "$0")/report.sh"
+export IPATH_NO_BACKTRACE=1
+info=$PWD/ucxlike_info
+libs=$PWD/.libs
+source=$(cd "${top_srcdir:-..}" && pwd)
+[ -x "$info" ] || skip_all "ucxlike_info was not built"
+scratch=$(mktemp -d) || exit 99
+process=
+trap '[ -z "$process" ] || kill "$process"; rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 99
+
+# prints TEXT... -- COMMAND...: the command succeeds and prints each text.
+prints()
+{
+    local -a texts=()
+    local text
+    while [ "$1" != -- ]; do
+        texts+=("$1")
+        shift
+    done
+    shift
+    "$@" >"$scratch/output" 2>&1 || {
+        echo "exit status $?"
+        cat "$scratch/output"
+        return 1
+    }
+    for text in "${texts[@]}"; do
+        grep -qe "$text" "$scratch/output" || {
+            echo "no '$text' in:"
+            cat "$scratch/output"
+            return 1
+        }
+    done
+}
+
+refuses()
+{
+    local text=$1
+    shift
+    ! "$info" "$@" >"$scratch/output" 2>&1 && grep -qe "$text" "$scratch/output"
+}
+
+takes_the_letters()
+{
+    prints '^usage' '--why-not' -- "$info" --help && prints '^usage' -- "$info" -h &&
+        refuses '^usage' --nosuch && refuses '^usage' && refuses "'x' is not one of" -p -u tx &&
+        refuses "'inter' is not one of" -e -P inter && refuses "'0' is not a positive" -p -n 0
+}
+
+tells_versions()
+{
+    local fabric commit
+    fabric=$(fi_info --version | sed -n 's/^libfabric: \([0-9]*\.[0-9]*\).*/\1/p')
+    prints "^# libfabric version: $fabric " '^# ucxlike version: [0-9]' '^# API version: 1' -- "$info" -v || return
+    [ -e "$source/.git" ] || return 0
+    commit=$(sed -n 's/^# Commit: \([0-9a-f]*\).*/\1/p' "$scratch/output")
+    git -C "$source" rev-parse -q --verify "$commit^{commit}" >/dev/null
+}
+
+tells_where_settings_come_from()
+{
+    mkdir -p "$scratch/conf" && echo 'UCX_ZCOPY_THRESH=8765' >"$scratch/conf/ucx.conf" || return
+    prints '^UCX_RNDV_THRESH=4321$' '^UCX_ZCOPY_THRESH=8765$' '^UCX_TCP_SEG_SIZE=' -- \
+        env UCX_RNDV_THRESH=4321 UCX_CONFIG_DIR="$scratch/conf" "$info" -c || return
+    prints '^# Source: environment, UCX_RNDV_THRESH$' "^# Source: file, $scratch/conf/ucx.conf$" '^# Source: default$' \
+        -- env UCX_RNDV_THRESH=4321 UCX_CONFIG_DIR="$scratch/conf" "$info" -cf || return
+    prints '^UCX_RNDV_THRESH=4321$' '^# UCX_ZCOPY_THRESH=' -- env UCX_RNDV_THRESH=4321 "$info" -cC
+}
+
+tells_why_not()
+{
+    prints 'transport tcprdm: it is used only where UCX_TLS names it' 'provider ofi_rxm: it is a layer' -- \
+        "$info" --why-not || return
+    prints 'transport tcp on lo: UCX_TLS leaves it out' -- env UCX_TLS=self "$info" --why-not || return
+    prints 'transport tcp on lo: UCX_NET_DEVICES leaves it out' -- \
+        env UCX_NET_DEVICES=nosuch "$info" --why-not || return
+    # What is used is not among them.
+    ! "$info" --why-not | grep -q 'transport tcp '
+}
+
+prints_json()
+{
+    command -v python3 >/dev/null || { echo "python3 is not installed"; return 77; }
+    "$info" --json -vdcbysTpwe -m 4096 doctor >"$scratch/all.json" 2>"$scratch/errors"
+    python3 - "$scratch/all.json" <<'CHECK'
+import json, sys
+all = json.load(open(sys.argv[1]))
+wanted = {"version", "devices", "not_used", "settings", "build", "types", "system", "topology", "context", "worker",
+          "endpoint", "endpoint_transports", "memory", "doctor"}
+assert wanted == set(all), wanted ^ set(all)
+names = [t["transport"] for d in all["devices"]["domains"] for t in d["transports"]]
+assert "self" in names, names
+assert all["endpoint_transports"][0]["transport"] == "self"
+assert {s["name"] for s in all["settings"]} >= {"UCX_TLS", "UCX_SELF_SEG_SIZE"}
+assert all["settings"][0]["source"] == "default" and len(all["doctor"]) >= 6
+CHECK
+}
+
+says_the_doctor()
+{
+    local text=$1
+    shift
+    "$@" >"$scratch/output" && {
+        echo "exit status 0"
+        cat "$scratch/output"
+        return 1
+    }
+    grep -qe "$text" "$scratch/output" || {
+        cat "$scratch/output"
+        return 1
+    }
+}
+
+finds_few_descriptors()
+{
+    says_the_doctor '^WARN descriptors: 200 ' bash -c "ulimit -n 200; exec $info doctor"
+}
+
+finds_two_libraries()
+{
+    local other
+    other=$(ldconfig -p | sed -n 's/.*libucp\.so\.0 .*=> //p' | head -n 1)
+    [ -n "$other" ] || { echo "no UCX is installed"; return 77; }
+    LD_PRELOAD="$other $libs/libucxlike.so.0" tail -f /dev/null &
+    process=$!
+    # It maps them before it runs.
+    timeout 20 bash -c "until grep -q libucxlike /proc/$process/maps; do :; done"
+    says_the_doctor "^WARN UCX libraries: process $process has more than one: .*libuc.*, .*libuc" \
+        "$info" doctor --pid $process
+    local result=$?
+    kill $process
+    wait $process 2>/dev/null
+    process=
+    return $result
+}
+
+check "the letters and long options" takes_the_letters
+check "versions" tells_versions
+check "settings and their sources" tells_where_settings_come_from
+check "why something is not used" tells_why_not
+check "everything as JSON" prints_json
+check "context, worker, endpoint, memory" prints '# UCP context' '# UCP worker' '# UCP endpoint' 'allocated' -- \
+    "$info" -pwe -u tarswe -m 1M -D self -n 2 -N 2
+check "the machine, types, the build" prints 'kernel: ' 'ucp_params_t: ' 'compiler: ' 'memcpy MB/s: ' -- "$info" -bysTM
+check "the doctor finds few descriptors" finds_few_descriptors
+check "the doctor finds two UCX libraries" finds_two_libraries
+finish

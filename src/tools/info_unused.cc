@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is here and not used, and why: see info.h.
+#include "tools/info.h"
+
+#include "inspect/inspect.h"
+
+namespace tools {
+
+bool report_unused(json *report)
+{
+    std::vector<inspect::unused> list;
+    bool ok = inspect::not_used(&list);
+    *report = json::array();
+    for (const inspect::unused &u : list) {
+        json row = json::object();
+        row[u.kind] = u.name;
+        if (!u.device.empty()) {
+            row["device"] = u.device;
+        }
+        row["why"] = u.why;
+        report->push(row);
+    }
+    return ok;
+}
+
+void print_unused(const json &report)
+{
+    printf("# Not used:\n");
+    for (auto &[unused, row] : report.members()) {
+        auto &[kind, name] = row.members().front();
+        const std::string &device = row.at("device").text();
+        printf("#     %s %s%s%s: %s\n", kind.c_str(), name.text().c_str(),
+               device.empty() ? "" : " on ", device.c_str(), row.at("why").text().c_str());
+    }
+    printf("#\n");
+}
+
+} // namespace tools
