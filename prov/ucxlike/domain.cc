@@ -80,11 +80,15 @@ char *region::at(uint64_t address, uint64_t bytes, uint64_t want) const
     return base + offset;
 }
 
-region *domain::find_mr(uint64_t key)
+mr_access domain::access_mr(uint64_t key)
 {
     std::lock_guard g(mr_mutex_);
     auto it = mrs_.find(key);
-    return it == mrs_.end() ? nullptr : it->second;
+    if (it == mrs_.end()) {
+        return {};
+    }
+    it->second->users.fetch_add(1, std::memory_order_relaxed);
+    return mr_access(it->second);
 }
 
 int domain::register_memory(const fi_mr_attr &attr, uint64_t flags, fid_mr **out)
@@ -129,12 +133,48 @@ int domain::register_memory(const fi_mr_attr &attr, uint64_t flags, fid_mr **out
     });
 }
 
+// What moves data to or from a region may need progress of any engine that peers reach.
+bool domain::await_accesses(region *m)
+{
+    auto over = [m] { return m->users.load(std::memory_order_acquire) == 0; };
+    if (over()) {
+        return true;
+    }
+    uint64_t end = now_ms() + static_cast<uint64_t>(param_int("close_timeout", 500));
+    engine *shared = fab->cm_engine_if_open(); // of endpoints that were closed, too
+    do {
+        std::lock_guard g(engines_mutex_);
+        for (engine *e : engines_) {
+            e->progress();
+        }
+        if (shared) {
+            shared->progress();
+        }
+    } while (!over() && now_ms() < end);
+    return over();
+}
+
+// The key opens nothing any more from the first call on, also if the region is still in use.
 int domain::close_mr(fid_t f)
 {
     auto *m = from_base<region, fid_mr>(f);
     {
         std::lock_guard g(m->dom->mr_mutex_);
-        m->dom->mrs_.erase(m->key);
+        auto it = m->dom->mrs_.find(m->key);
+        if (it != m->dom->mrs_.end() && it->second == m) {
+            m->dom->mrs_.erase(it);
+        }
+    }
+    bool unused = false;
+    if (int error = guard([&] {
+            unused = m->dom->await_accesses(m);
+            return 0;
+        })) {
+        return error;
+    }
+    if (!unused) {
+        PROV_WARN(MR, "fi_close: data of a peer is still on its way to or from the region\n");
+        return -FI_EBUSY;
     }
     for (cntr *c : {m->reads, m->writes}) {
         if (c) {

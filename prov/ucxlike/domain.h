@@ -7,6 +7,7 @@
 
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace ucxlike {
@@ -23,9 +24,37 @@ struct region final : fid_mr {
     bool virtual_addresses;
     cntr *reads = nullptr; // of peers' accesses (FI_RMA_EVENT)
     cntr *writes = nullptr;
+    std::atomic<unsigned> users{0}; // accesses under way
 
     // Where a peer's access lands, nullptr if it is not allowed.
     char *at(uint64_t address, uint64_t bytes, uint64_t want) const;
+};
+
+// One access of a peer to a region, which is not closed as long as it lasts.
+class mr_access {
+  public:
+    mr_access() = default;
+    explicit mr_access(region *m) : region_(m) {} // counted already
+    // Handed to what has no destructor: end() ends it.
+    region *hand_over() { return std::exchange(region_, nullptr); }
+    static void end(region *m) { mr_access ends(m); }
+    mr_access(mr_access &&other) noexcept : region_(std::exchange(other.region_, nullptr)) {}
+    mr_access &operator=(mr_access &&other) noexcept
+    {
+        std::swap(region_, other.region_);
+        return *this;
+    }
+    ~mr_access()
+    {
+        if (region_) {
+            region_->users.fetch_sub(1, std::memory_order_release);
+        }
+    }
+    explicit operator bool() const { return region_; }
+    region *operator->() const { return region_; }
+
+  private:
+    region *region_ = nullptr;
 };
 
 struct domain final : fid_domain {
@@ -44,7 +73,7 @@ struct domain final : fid_domain {
     // What the parameter says; 0: nothing.
     size_t tx_size() const { return tx_size_; }
 
-    region *find_mr(uint64_t key);
+    mr_access access_mr(uint64_t key);
     // A peer's access to the region has ended.
     void accessed(uint64_t key, uint64_t access)
     {
@@ -64,6 +93,7 @@ struct domain final : fid_domain {
     static int close(fid_t f);
     static int bind(fid_t f, fid_t other, uint64_t flags);
     static int close_mr(fid_t f);
+    bool await_accesses(region *m);
     static int bind_mr(fid_t f, fid_t other, uint64_t flags);
     void count_access(uint64_t key, uint64_t access);
     void bind_counter(cntr *c);

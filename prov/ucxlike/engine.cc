@@ -321,7 +321,16 @@ tx_op *engine::begin_own()
     op->owner = nullptr;
     op->to = nullptr;
     op->pending = 0;
+    op->source = nullptr;
     return op;
+}
+
+static void end_own(tx_op *op)
+{
+    if (op->source) {
+        mr_access::end(op->source);
+    }
+    op->eng->tx_ops.put(op);
 }
 
 static void post_own(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,
@@ -332,14 +341,13 @@ static void post_own(link *l, tx_op *op, size_t header_length, const void *paylo
         UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
     p.flags = flags;
     p.cb.send = [](void *request, ucs_status_t, void *arg) {
-        auto *sent = static_cast<tx_op *>(arg);
-        sent->eng->tx_ops.put(sent);
+        end_own(static_cast<tx_op *>(arg));
         ucp_request_free(request);
     };
     p.user_data = op;
     ucs_status_ptr_t r = ucp_am_send_nbx(l->ep, am, op->header, header_length, payload, length, &p);
     if (!UCS_PTR_IS_PTR(r)) {
-        op->eng->tx_ops.put(op);
+        end_own(op);
     }
 }
 

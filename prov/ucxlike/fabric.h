@@ -23,6 +23,12 @@ struct fabric final : fid_fabric {
 
     ucp_context_h context(); // throws failure
     engine *cm_engine();     // throws failure
+    // The same if something has asked for it before, else nullptr.
+    engine *cm_engine_if_open()
+    {
+        std::lock_guard g(mutex_);
+        return cm_engine_.get();
+    }
 
   private:
     static int close(fid_t f);

@@ -223,16 +223,23 @@ ssize_t injectdata(fid_ep *f, const void *buf, size_t len, uint64_t data, fi_add
 
 // ---- target ----
 
-char *lookup(conn *from, const wire::rma &r, uint64_t bytes, uint64_t access, int *error)
+// The region stays until the access is over.
+struct found {
+    char *at;
+    int error;
+    mr_access access;
+};
+
+found lookup(conn *from, const wire::rma &r, uint64_t bytes, uint64_t access)
 {
-    region *m = from->owner->dom->find_mr(r.key);
+    mr_access m = from->owner->dom->access_mr(r.key);
     char *at = m ? m->at(r.address, bytes, access) : nullptr;
-    *error = !m ? FI_ENOKEY : !at ? FI_EACCES : 0;
-    if (*error) {
+    int error = !m ? FI_ENOKEY : !at ? FI_EACCES : 0;
+    if (error) {
         PROV_WARN(EP_DATA, "a peer's access to key 0x%lx, %lu bytes at 0x%lx, is refused: %s\n",
                   r.key, bytes, r.address, m ? "outside of the region or its rights" : "no region");
     }
-    return at;
+    return {at, error, std::move(m)};
 }
 
 void written(conn *from, const wire::message &m, char *at, int error)
@@ -259,6 +266,7 @@ struct transfer {
     wire::message m;
     char *at;
     tx_op *op; // of a read
+    mr_access access = {};
 };
 
 void replay(conn *c);
@@ -309,8 +317,7 @@ ucs_status_t fetch(transfer *t, void *descriptor, void *buffer, size_t count, bo
 ucs_status_t write_arrived(conn *from, const wire::message &m, void *data, size_t length,
                            bool rendezvous)
 {
-    int error;
-    char *at = lookup(from, m.rma, length, FI_REMOTE_WRITE, &error);
+    auto [at, error, access] = lookup(from, m.rma, length, FI_REMOTE_WRITE);
     if (!error && length != m.rma.length) {
         error = FI_EIO;
     }
@@ -319,7 +326,8 @@ ucs_status_t write_arrived(conn *from, const wire::message &m, void *data, size_
         return UCS_ERR_REJECTED;
     }
     if (rendezvous) {
-        return fetch(new transfer{from, m, at, nullptr}, data, at, length, false);
+        return fetch(new transfer{from, m, at, nullptr, std::move(access)}, data, at, length,
+                     false);
     }
     if (length) {
         memcpy(at, data, length);
@@ -330,8 +338,7 @@ ucs_status_t write_arrived(conn *from, const wire::message &m, void *data, size_
 
 void read_arrived(conn *from, const wire::message &m)
 {
-    int error;
-    char *at = lookup(from, m.rma, m.rma.length, FI_REMOTE_READ, &error);
+    auto [at, error, access] = lookup(from, m.rma, m.rma.length, FI_REMOTE_READ);
     if (error) {
         answer(from, m.ack, error);
         return;
@@ -344,6 +351,7 @@ void read_arrived(conn *from, const wire::message &m)
         return;
     }
     tx_op *op = from->eng->begin_own();
+    op->source = access.hand_over();
     wire::builder b(op->header);
     b.ack(m.ack);
     from->eng->send_from(from->tx, op, b.finish(from->tx_id, wire::read_data), at, m.rma.length,
@@ -401,10 +409,9 @@ void atomic_arrived(conn *from, const wire::message &m, const void *data, size_t
         answer(from, m.ack, FI_EOPNOTSUPP);
         return;
     }
-    int error;
-    uint64_t access = (op == FI_ATOMIC_READ ? 0 : FI_REMOTE_WRITE) |
+    uint64_t rights = (op == FI_ATOMIC_READ ? 0 : FI_REMOTE_WRITE) |
                       (form == atomic_form::write ? 0 : FI_REMOTE_READ);
-    char *at = lookup(from, m.rma, count * size, access, &error);
+    auto [at, error, access] = lookup(from, m.rma, count * size, rights);
     if (error) {
         answer(from, m.ack, error);
         return;

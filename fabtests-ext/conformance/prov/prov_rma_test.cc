@@ -334,6 +334,96 @@ TEST_P(prov_rma_test, ends_access_with_the_region)
     EXPECT_EQ(run_pair(role_of(true), role_of(false)), "");
 }
 
+// A region is closed while a large write moves into it.
+class prov_rma_close_test : public prov_rma_test {
+  protected:
+    static constexpr size_t size = 64 << 20;
+    static constexpr char before = 'm';
+
+    // The target acts when the write has begun; the initiator, after it was told to go on.
+    using target_role =
+        std::function<void(fabric_side &, partner &, std::vector<char> &, fid_mr *)>;
+    void run_write(const target_role &act, bool moves_on)
+    {
+        const char *transports = GetParam().transports;
+        options o = opt();
+        auto meet = [&](fabric_side &s, partner &p, bool target) {
+            o.type == FI_EP_RDM ? s.open_rdm(p) : target ? s.serve(p) : s.dial(p);
+        };
+        auto target = [&](partner &p) {
+            setenv("FI_UCXLIKE_TLS", transports, 1);
+            fabric_side s(o);
+            meet(s, p, true);
+            std::vector<char> memory(size, before);
+            fid_mr *mr = nullptr;
+            REQUIRE_EQ(
+                fi_mr_reg(s.domain, memory.data(), size, all_access, 0, 0x77, 0, &mr, nullptr), 0);
+            remote r = {o.mr_mode ? reinterpret_cast<uintptr_t>(memory.data()) : 0, fi_mr_key(mr)};
+            p.tell(&r, sizeof(r));
+            const volatile char *first = memory.data();
+            while (*first == before) {
+                s.progress();
+            }
+            act(s, p, memory, mr);
+            p.barrier();
+        };
+        auto initiator = [&](partner &p) {
+            setenv("FI_UCXLIKE_TLS", transports, 1);
+            fabric_side s(o);
+            meet(s, p, false);
+            remote r;
+            p.hear(&r, sizeof(r));
+            std::vector<char> data(size, 'w');
+            s.retry([&] {
+                return fi_write(s.ep, data.data(), size, nullptr, s.peer, r.address, r.key,
+                                nullptr);
+            });
+            if (!moves_on) {
+                s.serve_until_told(p); // and no progress from here until it is told again
+                p.tell(2);
+                p.hear();
+            }
+            s.complete(s.txcq);
+            p.tell(3);
+            p.barrier();
+        };
+        EXPECT_EQ(run_pair(target, initiator), "");
+    }
+};
+
+TEST_P(prov_rma_close_test, waits_for_the_access)
+{
+    run_write(
+        [](fabric_side &s, partner &p, std::vector<char> &memory, fid_mr *mr) {
+            setenv("FI_UCXLIKE_CLOSE_TIMEOUT", "60000", 1);
+            REQUIRE_EQ(fi_close(&mr->fid), 0);
+            std::vector<char> then = memory;
+            REQUIRE_EQ(s.serve_until_told(p), 3u);
+            REQUIRE(memory == then);
+        },
+        true);
+}
+
+// The initiator does nothing for the write to go on.
+TEST_P(prov_rma_close_test, is_busy_while_an_access_hangs)
+{
+    run_write(
+        [](fabric_side &s, partner &p, std::vector<char> &memory, fid_mr *mr) {
+            p.tell(1);
+            REQUIRE_EQ(p.hear(), 2u);
+            bool all = memory.back() == 'w';
+            int closed = fi_close(&mr->fid);
+            REQUIRE_EQ(closed, all || memory.back() == 'w' ? 0 : -FI_EBUSY);
+            p.tell(1);
+            REQUIRE_EQ(s.serve_until_told(p), 3u);
+            if (closed) {
+                REQUIRE_EQ(fi_close(&mr->fid), 0);
+            }
+            REQUIRE(memory == std::vector<char>(size, 'w'));
+        },
+        false);
+}
+
 TEST_P(prov_rma_test, counts)
 {
     constexpr size_t n = 100000;
@@ -545,15 +635,17 @@ TEST_P(prov_rma_test, registers_one_buffer_under_a_key_of_its_own)
     EXPECT_EQ(run_pair(alone, [](partner &) {}), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(, prov_rma_test,
-                         testing::Values(over{FI_EP_RDM, "shm,tcp", 0},
-                                         over{FI_EP_RDM, "tcp", ucxlike::retired::mr_basic},
-                                         over{FI_EP_MSG, "shm,tcp", ucxlike::retired::mr_basic},
-                                         over{FI_EP_MSG, "tcp", 0}),
-                         [](const auto &i) {
-                             return std::string(i.param.type == FI_EP_RDM ? "rdm_" : "msg_") +
-                                    (strstr(i.param.transports, "shm") ? "shm_" : "tcp_") +
-                                    (i.param.mr_mode ? "address" : "offset");
-                         });
+std::string name_of(const testing::TestParamInfo<over> &i)
+{
+    return std::string(i.param.type == FI_EP_RDM ? "rdm_" : "msg_") +
+           (strstr(i.param.transports, "shm") ? "shm_" : "tcp_") +
+           (i.param.mr_mode ? "address" : "offset");
+}
+
+const auto fabrics = testing::Values(
+    over{FI_EP_RDM, "shm,tcp", 0}, over{FI_EP_RDM, "tcp", ucxlike::retired::mr_basic},
+    over{FI_EP_MSG, "shm,tcp", ucxlike::retired::mr_basic}, over{FI_EP_MSG, "tcp", 0});
+INSTANTIATE_TEST_SUITE_P(, prov_rma_test, fabrics, name_of);
+INSTANTIATE_TEST_SUITE_P(, prov_rma_close_test, fabrics, name_of);
 
 } // namespace
