@@ -123,6 +123,19 @@ TEST_F(uct_sm, a_stopped_sender_is_not_taken_for_dead)
     EXPECT_EQ(receiver.errors[0].first, back);
 }
 
+// Its memory lives on for a sender in its own process, and other processes must not be misled.
+TEST_F(uct_sm, a_closed_interface_is_gone_though_its_inbox_is_held)
+{
+    entity sender("sm", {});
+    auto receiver = std::make_unique<entity>("sm", entity::options{});
+    iface_address about = parse(receiver->where());
+    uct_ep_h ep = sender.connect(*receiver);
+    EXPECT_TRUE(pass(sender, ep, *receiver, 10));
+    EXPECT_TRUE(uct::sm::is_there(about));
+    receiver.reset();
+    EXPECT_FALSE(uct::sm::is_there(about));
+}
+
 TEST_F(uct_sm, a_full_table_of_senders_refuses_the_next)
 {
     entity receiver("sm", {});

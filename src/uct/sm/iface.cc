@@ -107,6 +107,7 @@ iface::~iface()
     timer_.reset();
     event_watch_.reset();
     local_inboxes::remove(inbox_->nonce());
+    inbox_->close();
 }
 
 // ---- Receiving

@@ -124,6 +124,7 @@ class inbox_memory {
 
     page *operator->() const { return page_; }
     int fd() const { return fd_; }
+    void close_file(); // the mapping stays
 
   private:
     int fd_ = -1; // of a new one
@@ -143,6 +144,9 @@ class inbox {
     };
 
     int fd() const { return memory_.fd(); }
+    // Its interface has gone: nobody finds it any more, by which other processes tell. Senders of
+    // this process keep it alive until they have gone, too.
+    void close() { memory_.close_file(); }
     uint64_t nonce() const { return memory_->nonce; }
     static constexpr size_t size() { return sizeof(page); }
 

@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -151,8 +152,13 @@ inbox_memory::inbox_memory(int fd, uint64_t nonce)
 inbox_memory::~inbox_memory()
 {
     munmap(page_, static_cast<size_t>(file_size()));
+    close_file();
+}
+
+void inbox_memory::close_file()
+{
     if (fd_ >= 0) {
-        close(fd_);
+        close(std::exchange(fd_, -1));
     }
 }
 
