@@ -65,6 +65,7 @@ class ep final : public uct::ep {
     sm::iface &home() const;
     bool can_copy(); // by cross-memory attach
     ucs_status_t after_copy(copied result);
+    ucs_status_t put_packed(const char *data, size_t length, uint64_t remote, uct_rkey_t key);
     ucs_status_t ask(work what, const iovec &local, uint64_t remote, uct_rkey_t key,
                      uct_completion_t *completion, remote_op **op_p);
     ucs_status_t move(work what, const uct_iov_t *iov, size_t count, uint64_t remote,

@@ -99,6 +99,18 @@ ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote,
     return status != UCS_OK ? status : home().operations.send_whole(op) ? UCS_OK : no_resource();
 }
 
+// What was packed must not be packed again: no room is no answer here, if it can be helped.
+ucs_status_t ep::put_packed(const char *data, size_t length, uint64_t remote, uct_rkey_t key)
+{
+    auto put = [&] { return put_short(data, static_cast<unsigned>(length), remote, key); };
+    ucs_status_t status = put();
+    if (UCS_UNLIKELY(status == UCS_ERR_NO_RESOURCE)) {
+        // The peer has gone, or the system has come to forbid the copy: then the peer is asked.
+        status = peer_->access == memory_access::forbidden ? put() : UCS_ERR_CONNECTION_RESET;
+    }
+    return status;
+}
+
 ssize_t ep::put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_rkey_t key)
 {
     if (!ready()) {
@@ -119,7 +131,7 @@ ssize_t ep::put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_
     if (UCS_UNLIKELY(!has_key && length > 0)) {
         return UCS_ERR_INVALID_PARAM;
     }
-    ucs_status_t status = put_short(data, static_cast<unsigned>(length), remote, key);
+    ucs_status_t status = put_packed(data, length, remote, key);
     return status == UCS_OK ? static_cast<ssize_t>(length) : static_cast<ssize_t>(status);
 }
 
