@@ -390,6 +390,37 @@ TEST(uct_inbox, the_next_message_rings_when_a_sender_stops_between_claim_and_pub
     EXPECT_EQ(got.data, "");
 }
 
+// Looking for a message costs the same for any number of senders: their table is not touched. It is
+// taken away meanwhile, so that a look there would end the test.
+TEST(uct_inbox, looks_for_messages_without_the_table_of_senders)
+{
+    inbox in;
+    std::vector<std::unique_ptr<outbox>> senders;
+    for (unsigned i = 0; i < 1000; ++i) {
+        senders.push_back(std::make_unique<outbox>(in, getpid(), 1));
+    }
+    ASSERT_TRUE(send(*senders[0], 1, "where"));
+    inbox::message m;
+    ASSERT_TRUE(in.next(&m));
+    char *page_at = const_cast<char *>(m.data) - offsetof(page, slots) - m.index * sizeof(slot) -
+                    offsetof(slot, data);
+    in.release(m);
+    in.publish_position();
+    ASSERT_TRUE(send(*senders[1], 2, "then"));
+
+    size_t unit = ucs::page_size();
+    size_t first = (offsetof(page, senders) + unit - 1) / unit * unit;
+    size_t end = (offsetof(page, senders) + sizeof(page::senders)) / unit * unit;
+    ASSERT_GT(end, first);
+    ASSERT_EQ(mprotect(page_at + first, end - first, PROT_NONE), 0);
+    text t;
+    EXPECT_TRUE(take(in, &t));
+    EXPECT_EQ(t.data, "then");
+    EXPECT_FALSE(take(in, &t));
+    EXPECT_TRUE(in.arm());
+    ASSERT_EQ(mprotect(page_at + first, end - first, PROT_READ | PROT_WRITE), 0);
+}
+
 TEST(uct_inbox, does_not_sleep_while_there_is_something)
 {
     inbox in;
