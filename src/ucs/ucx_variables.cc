@@ -368,7 +368,7 @@ constexpr ucx_variable rows[] = {
     {"TCP_MAX_NUM_EPS", "256", honoured, reason::served},
     {"TCP_MAX_POLL", "16", none, reason::core_tcp},
     {"TCP_NODELAY", "y", misleading, reason::core_socket},
-    {"TCP_PORT_RANGE", "0", misleading, reason::ports},
+    {"TCP_PORT_RANGE", "0", honoured, reason::served},
     {"TCP_PREFER_DEFAULT", "y", none, reason::core_tcp},
     {"TCP_PUT_ENABLE", "y", none, reason::core_tcp},
     {"TCP_RCVBUF", "auto", misleading, reason::core_socket},

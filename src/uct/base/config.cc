@@ -4,6 +4,7 @@
 
 #include <cctype>
 #include <cstddef>
+#include <cstdlib>
 
 namespace uct {
 
@@ -23,6 +24,33 @@ using namespace ucs::config;
 using md_values = decltype(uct_md_config::v);
 using iface_values = decltype(uct_iface_config::v);
 using cm_values = decltype(uct_cm_config::v);
+
+bool parse_port_range(const char *text, void *member)
+{
+    char *end;
+    unsigned long first = strtoul(text, &end, 10), last = first;
+    bool is_number = isdigit(static_cast<unsigned char>(*text)) != 0;
+    if (is_number && *end == '-') {
+        is_number = isdigit(static_cast<unsigned char>(end[1])) != 0;
+        last = strtoul(end + 1, &end, 10);
+    }
+    if (!is_number || *end || last > UINT16_MAX || first > last || (first == 0 && last > 0)) {
+        return false;
+    }
+    *static_cast<port_range *>(member) = {static_cast<uint16_t>(first),
+                                          static_cast<uint16_t>(last)};
+    return true;
+}
+
+std::string format_port_range(const void *member)
+{
+    auto *range = static_cast<const port_range *>(member);
+    std::string first = std::to_string(range->first);
+    return range->first == range->last ? first : first + "-" + std::to_string(range->last);
+}
+
+constexpr type port_range_type = {"<port> or <port>-<port>, 0: any", parse_port_range,
+                                  format_port_range};
 
 constexpr field md_fields[] = {
     {"REG_NONBLOCK", "n", "Register memory without waiting for its pages to be mapped.",
@@ -71,6 +99,11 @@ constexpr field iface_fields[] = {
      "Leave connections within the host to the system's congestion control though it paces, as BBR "
      "does, which costs a timer for each packet. Of tcp alone.",
      offsetof(iface_values, local_pacing), &bool_},
+    {"PORT_RANGE", "0",
+     "Ports that interfaces listen on for connections of other processes: one of these, or, with "
+     "0, "
+     "any that the system chooses. Listeners of programs have ports of their own. Of tcp alone.",
+     offsetof(iface_values, ports), &port_range_type},
 };
 struct rows {
     size_t first;
@@ -79,7 +112,7 @@ struct rows {
 constexpr rows shm_rows = {0, 5};
 constexpr rows self_rows = {2, 3}; // and of sm
 constexpr rows network_rows = {1, 6};
-constexpr rows tcp_rows = {1, 9};
+constexpr rows tcp_rows = {1, 10};
 
 constexpr field cm_fields[] = {
     {"PRIV_DATA_LEN", "4k", "Private data a connection request or reply carries, in bytes.",

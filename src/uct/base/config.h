@@ -7,10 +7,17 @@
 
 #include <uct/api/uct.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 namespace uct {
+
+// Ports to choose from; 0 to 0: the system chooses.
+struct port_range {
+    uint16_t first = 0;
+    uint16_t last = 0;
+};
 
 struct config_object {
     explicit config_object(std::string prefix);
@@ -53,6 +60,7 @@ struct uct_iface_config final : uct::config_object {
         bool attend = false;        // ATTEND
         bool local_pacing = false;  // LOCAL_PACING
         bool fifo = false;          // FIFO
+        uct::port_range ports;      // PORT_RANGE
     } v;
     std::span<const ucs::config::field> fields() const override;
     void *values() override { return &v; }

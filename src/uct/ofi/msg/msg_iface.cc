@@ -4,6 +4,7 @@
 #include "uct/ofi/msg/msg_iface.h"
 
 #include "ucs/sockaddr.h"
+#include "ucs/sys.h"
 #include "uct/base/ops.h"
 #include "uct/base/transport.h"
 #include "uct/ofi/core/eq.h"
@@ -74,7 +75,7 @@ msg_iface::msg_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
     poll_ = poll<msg_iface>;
     slow_ = true;
     open_receives(receives_wanted(config));
-    listen();
+    listen(config.v.ports);
 }
 
 void msg_iface::open_receives(unsigned count)
@@ -96,7 +97,7 @@ void msg_iface::open_receives(unsigned count)
     post_receives(srx, count);
 }
 
-void msg_iface::listen()
+void msg_iface::listen(port_range ports)
 {
     fi_eq_attr attr{};
     attr.wait_obj = FI_WAIT_FD;
@@ -104,14 +105,43 @@ void msg_iface::listen()
     check(fi_eq_open(domain.fabric.get(), &attr, &eq, nullptr), "fi_eq_open");
     eq_.reset(eq);
 
-    fid_pep *pep = nullptr;
-    check(fi_passive_ep(domain.fabric.get(), domain.info.get(), &pep, nullptr), "fi_passive_ep");
-    pep_.reset(pep);
-    check(fi_pep_bind(pep, &eq->fid, 0), "fi_pep_bind");
-    check(fi_listen(pep), "fi_listen");
+    check(ports.first ? listen_within(ports) : listen_at(0), "fi_listen");
     size_t length = sizeof(own_);
-    check(fi_getname(&pep->fid, &own_, &length), "fi_getname");
+    check(fi_getname(&pep_->fid, &own_, &length), "fi_getname");
     routes_ = routes(domain.dev.name);
+}
+
+// On a port of the domain's address; 0: any. A negative fabric errno when that cannot be.
+int msg_iface::listen_at(uint16_t port)
+{
+    info_ptr info = dup_info(domain.info.get());
+    if (port && info->src_addr) {
+        ucs::sockaddr_set_port(static_cast<sockaddr *>(info->src_addr), port);
+    }
+    fid_pep *pep = nullptr;
+    int ret = fi_passive_ep(domain.fabric.get(), info.get(), &pep, nullptr);
+    if (ret != 0) {
+        return ret;
+    }
+    pep_.reset(pep);
+    ret = fi_pep_bind(pep, &eq_->fid, 0);
+    return ret ? ret : fi_listen(pep);
+}
+
+// Processes that start together do not all begin with the first port.
+int msg_iface::listen_within(port_range ports)
+{
+    unsigned count = ports.last - ports.first + 1u;
+    auto begin = static_cast<unsigned>(ucs::random_u64() % count);
+    int ret = 0;
+    for (unsigned i = 0; i < count; ++i) {
+        ret = listen_at(static_cast<uint16_t>(ports.first + (begin + i) % count));
+        if (ret != -FI_EADDRINUSE && ret != -FI_EACCES) {
+            return ret;
+        }
+    }
+    ucs_error("UCX_TCP_PORT_RANGE: no port from %u to %u is free", ports.first, ports.last);
+    return ret;
 }
 
 msg_iface::~msg_iface()

@@ -44,7 +44,9 @@ class msg_iface final : public iface {
   private:
     ~msg_iface() override;
 
-    void listen();
+    void listen(port_range ports);
+    int listen_at(uint16_t port);
+    int listen_within(port_range ports);
     void batch_begun() override;
     UCS_NOINLINE void hire();
     UCS_NOINLINE void watch_reads();
