@@ -51,6 +51,7 @@ constexpr explanation explanations[] = {
     {reason::cost_model, "transports are ranked by class and distance, not by a cost model"},
     {reason::copy, "the C library copies memory"},
     {reason::eager_rails, "eager messages use one device"},
+    {reason::other_name, "it is an older name; UCX_MAX_RMA_RAILS is honoured"},
     {reason::atomics, "each atomic operation is native where the transport has it"},
 };
 
@@ -86,22 +87,23 @@ size_t edit_distance(const std::string &a, const std::string &b)
 
 const ucx_variable *find_ucx_variable(const std::string &name)
 {
-    for (const ucx_variable &v : ucx_variables) {
+    const ucx_variable *found = nullptr;
+    for_each_ucx_variable([&](const ucx_variable &v) {
         if (name.compare(strlen(base_prefix), std::string::npos, v.name) == 0) {
-            return &v;
+            found = &v;
         }
-    }
-    return nullptr;
+    });
+    return found;
 }
 
 finding unknown(const std::string &name)
 {
     std::vector<std::string> known = known_variables();
-    for (const ucx_variable &v : ucx_variables) {
+    for_each_ucx_variable([&](const ucx_variable &v) {
         if (v.means == standing::honoured) {
             known.push_back(std::string(base_prefix) + v.name);
         }
-    }
+    });
     std::string hint = nearest(name, known);
     return {"unknown variable " + name + (hint.empty() ? "" : " (did you mean " + hint + "?)") +
                 "; UCX_WARN_UNUSED_ENV_VARS=n ends this warning",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every variable that UCX 1.13 knows and what it means here, as data. A variable that is not
-// honoured has a reason; setting it to something other than UCX's default is reported.
+// Every variable that UCX 1.13 or 1.18 knows and what it means here, as data. A variable that is
+// not honoured has a reason; setting it to something other than UCX's default is reported.
 #pragma once
 
 #include <cstddef>
@@ -42,6 +42,7 @@ enum class reason {
     copy,
     eager_rails,
     atomics,
+    other_name,
 };
 
 struct ucx_variable {
@@ -51,7 +52,18 @@ struct ucx_variable {
     reason why;
 };
 
-extern const std::span<const ucx_variable> ucx_variables;
+extern const std::span<const ucx_variable> ucx_variables;       // of 1.13
+extern const std::span<const ucx_variable> newer_ucx_variables; // that 1.18 has beside them
+
+template <class F>
+void for_each_ucx_variable(F &&f)
+{
+    for (auto list : {ucx_variables, newer_ucx_variables}) {
+        for (const ucx_variable &v : list) {
+            f(v);
+        }
+    }
+}
 
 // Ends the sentence "UCX_NAME has no effect: ".
 const char *text_of(reason why) noexcept;
