@@ -533,11 +533,19 @@ ssize_t rx_queue::peek(endpoint *ep, const recv_call &c)
         }
         return 0;
     }
+    if (c.flags & FI_CLAIM) {
+        bool added = false;
+        if (int error = guard([&] {
+                added = claimed_.emplace(c.context, u).second;
+                return 0;
+            })) {
+            return error;
+        }
+        PROV_CHECK_ARG(EP_DATA, added,
+                       "fi_trecvmsg: FI_CLAIM: this context has a claimed message already\n");
+    }
     if (c.flags & (FI_CLAIM | FI_DISCARD)) {
         tagged_.remove(u);
-    }
-    if (c.flags & FI_CLAIM) {
-        claimed_[c.context] = u;
     }
     if (cq *q = cq_of(ep, u)) {
         q->write({c.context,

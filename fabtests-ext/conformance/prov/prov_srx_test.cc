@@ -104,6 +104,26 @@ TEST(prov_srx_test, peeks_claims_and_discards)
     });
 }
 
+TEST(prov_srx_test, claims_one_message_for_a_context)
+{
+    in_a_process([](partner &) {
+        alone a;
+        a.send(1, 1);
+        a.send(2, 2);
+        a.peek(2, 0);
+        a.peek(1, FI_CLAIM);
+        fi_msg_tagged m = {};
+        m.addr = FI_ADDR_UNSPEC;
+        m.tag = 2;
+        m.context = &a.context;
+        REQUIRE_EQ(fi_trecvmsg(a.srx, &m, FI_PEEK | FI_CLAIM), -FI_EINVAL);
+        a.peek(2, 0); // it is still there
+        a.s.retry([&] { return fi_trecvmsg(a.srx, &m, FI_CLAIM | FI_DISCARD); });
+        REQUIRE_EQ(a.s.complete(a.s.rxcq).tag, 1);
+        a.peek(2, FI_CLAIM);
+    });
+}
+
 void expect_cancelled(alone &a, fid_cq *q)
 {
     char buf[8];
