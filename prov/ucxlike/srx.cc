@@ -67,7 +67,8 @@ int srx::bind(fid_t f, fid_t other, uint64_t)
         return -FI_EINVAL;
     }
     if (other->fclass == FI_CLASS_CNTR) {
-        return 0;
+        PROV_WARN(EP_CTRL, "fi_ep_bind: receives are counted where the endpoint is bound to\n");
+        return -FI_EOPNOTSUPP;
     }
     srx *self = from_base<srx, fid_ep>(f);
     PROV_CHECK_ARG(EP_CTRL, !self->cq_, "fi_ep_bind: a completion queue is bound already\n");

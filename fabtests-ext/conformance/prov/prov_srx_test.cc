@@ -124,6 +124,14 @@ TEST(prov_srx_test, claims_one_message_for_a_context)
     });
 }
 
+TEST(prov_srx_test, refuses_a_counter)
+{
+    in_a_process([](partner &) {
+        alone a;
+        REQUIRE_EQ(fi_ep_bind(a.srx, &a.s.counter()->fid, FI_RECV), -FI_EOPNOTSUPP);
+    });
+}
+
 void expect_cancelled(alone &a, fid_cq *q)
 {
     char buf[8];
