@@ -64,21 +64,41 @@ int cq::open(fid_domain *dom, fi_cq_attr *attr, fid_cq **out, void *context)
     });
 }
 
-void cq::grow()
+void cq::lose()
 {
-    std::vector<completion> larger(ring_.size() * 2);
+    if (!overrun_.exchange(true)) {
+        PROV_WARN(CQ, "no memory for a completion: the queue is overrun\n");
+    }
+    notify();
+}
+
+bool cq::grow() noexcept
+{
+    std::vector<completion> larger;
+    if (guard([&] {
+            larger.resize(ring_.size() * 2);
+            return 0;
+        })) {
+        lose();
+        return false;
+    }
     size_t mask = larger.size() - 1;
     for (size_t i = head_; i != tail_; ++i) {
         larger[i & mask] = ring_[i & mask_];
     }
     ring_.swap(larger);
     mask_ = mask;
+    return true;
 }
 
 void cq::write_error(const completion &c, int err, int prov_errno, size_t overflow,
                      const void *err_data, size_t err_data_size)
 {
     ucs::opt_guard g(lock_);
+    completion *mark = add();
+    if (!mark) {
+        return;
+    }
     error_entry e = {};
     e.entry.op_context = c.context;
     e.entry.flags = c.flags;
@@ -90,11 +110,16 @@ void cq::write_error(const completion &c, int err, int prov_errno, size_t overfl
     e.entry.err = err;
     e.entry.prov_errno = prov_errno;
     e.source = c.source;
-    if (err_data_size) {
-        e.data.assign(static_cast<const char *>(err_data), err_data_size);
+    if (guard([&] {
+            if (err_data_size) {
+                e.data.assign(static_cast<const char *>(err_data), err_data_size);
+            }
+            errors_.push_back(std::move(e));
+            return 0;
+        })) {
+        lose();
+        return;
     }
-    errors_.push_back(std::move(e));
-    completion *mark = add();
     *mark = {};
     mark->flags = error_mark;
     added();
@@ -122,7 +147,7 @@ static UCS_ALWAYS_INLINE void copy_entry(char *to, const completion &c, size_t s
 ssize_t cq::take(void *buf, size_t count, fi_addr_t *source)
 {
     if (empty()) {
-        return -FI_EAGAIN;
+        return UCS_UNLIKELY(overrun_) ? -FI_EOVERRUN : -FI_EAGAIN;
     }
     ucs::opt_guard g(lock_);
     auto *to = static_cast<char *>(buf);

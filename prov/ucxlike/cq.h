@@ -31,8 +31,10 @@ class cq final : public fid_cq, public waitable {
     UCS_ALWAYS_INLINE void write(const completion &c)
     {
         ucs::opt_guard g(lock_);
-        *add() = c;
-        added();
+        if (completion *at = add(); UCS_LIKELY(at)) {
+            *at = c;
+            added();
+        }
     }
     void write_error(const completion &c, int err, int prov_errno, size_t overflow = 0,
                      const void *err_data = nullptr, size_t err_data_size = 0);
@@ -42,9 +44,9 @@ class cq final : public fid_cq, public waitable {
     bool news() override
     {
         ucs::opt_guard g(lock_);
-        return !empty() || signalled_;
+        return !empty() || signalled_ || overrun_;
     }
-    bool polled() override { return !empty(); }
+    bool polled() override { return !empty() || overrun_; }
 
   private:
     friend struct domain;
@@ -61,12 +63,15 @@ class cq final : public fid_cq, public waitable {
     {
         return head_.load(std::memory_order_relaxed) == tail_.load(std::memory_order_acquire);
     }
-    // The place of the next entry, which counts from added() on. Under the lock.
+    // The place of the next entry, which counts from added() on. Under the lock. nullptr: there is
+    // no memory, and the queue is overrun.
     completion *add()
     {
         size_t tail = tail_.load(std::memory_order_relaxed);
         if (UCS_UNLIKELY(tail - head_.load(std::memory_order_relaxed) > mask_)) {
-            grow();
+            if (!grow()) {
+                return nullptr;
+            }
         }
         return &ring_[tail & mask_];
     }
@@ -75,7 +80,8 @@ class cq final : public fid_cq, public waitable {
         tail_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
         notify();
     }
-    UCS_NOINLINE void grow();
+    UCS_NOINLINE bool grow() noexcept;
+    void lose(); // an entry has no room
     ssize_t take(void *buf, size_t count, fi_addr_t *source);
     ssize_t wait(void *buf, size_t count, fi_addr_t *source, const void *cond, int timeout);
 
@@ -95,8 +101,9 @@ class cq final : public fid_cq, public waitable {
     size_t entry_size_;
     bool threshold_;
     std::atomic<bool> signalled_{false};
-    std::atomic<size_t> head_{0}; // entries read so far
-    std::atomic<size_t> tail_{0}; // entries written so far
+    std::atomic<bool> overrun_{false}; // said by reading when the rest has been read
+    std::atomic<size_t> head_{0};      // entries read so far
+    std::atomic<size_t> tail_{0};      // entries written so far
     size_t mask_;
     std::vector<completion> ring_;
     std::deque<error_entry> errors_;

@@ -137,7 +137,21 @@ link *engine::add(const ucp_ep_params_t &params, conn *owner, acceptor *home,
         delete l;
         return nullptr;
     }
-    links_[l->ep] = l;
+    if (guard([&] {
+            links_[l->ep] = l;
+            return 0;
+        })) {
+        ucp_request_param_t now = {};
+        now.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+        now.flags = UCP_EP_CLOSE_FLAG_FORCE;
+        ucs_status_ptr_t r = ucp_ep_close_nbx(l->ep, &now);
+        if (UCS_PTR_IS_PTR(r)) {
+            ucp_request_free(r);
+        }
+        delete l;
+        *status = UCS_ERR_NO_MEMORY;
+        return nullptr;
+    }
     return l;
 }
 
@@ -187,7 +201,10 @@ ucp_listener_h engine::listen(const address &at, acceptor *a, address *actual)
     p.sockaddr.addr = &at.sa;
     p.sockaddr.addrlen = at.length();
     p.conn_handler.cb = [](ucp_conn_request_h request, void *arg) {
-        static_cast<acceptor *>(arg)->connected(request);
+        guard([&] {
+            static_cast<acceptor *>(arg)->connected(request);
+            return 0;
+        });
     };
     p.conn_handler.arg = a;
     ucp_listener_h listener;
@@ -240,7 +257,10 @@ void engine::handle_failures()
                   ucs_status_string(l->status));
         if (conn *owner = l->owner) {
             l->owner = nullptr;
-            owner->link_failed(l);
+            guard([&] {
+                owner->link_failed(l);
+                return 0;
+            });
         }
         if (!l->closing) {
             close(l, true);
@@ -313,9 +333,18 @@ void engine::forget(link *l)
 
 tx_op *engine::begin_own()
 {
-    tx_op *op = tx_ops.get();
+    tx_op *op = try_begin_own();
     if (!op) {
         throw failure{FI_ENOMEM};
+    }
+    return op;
+}
+
+tx_op *engine::try_begin_own() noexcept
+{
+    tx_op *op = tx_ops.get();
+    if (!op) {
+        return nullptr;
     }
     op->eng = this;
     op->owner = nullptr;
@@ -346,6 +375,9 @@ static void post_own(link *l, tx_op *op, size_t header_length, const void *paylo
     };
     p.user_data = op;
     ucs_status_ptr_t r = ucp_am_send_nbx(l->ep, am, op->header, header_length, payload, length, &p);
+    if (UCS_PTR_IS_ERR(r) && !l->closing) {
+        l->eng->fail(l, UCS_PTR_STATUS(r)); // the peer may wait for it
+    }
     if (!UCS_PTR_IS_PTR(r)) {
         end_own(op);
     }

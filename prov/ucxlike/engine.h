@@ -129,6 +129,13 @@ class engine {
     void abandon(acceptor *home);
     // As if UCP had reported an error of this link.
     void fail(link *l, ucs_status_t status) { on_error(l, l->ep, status); }
+    // Something that the peer waits for cannot be had: it gets an error instead.
+    void give_up(conn *c)
+    {
+        if (c->tx) {
+            fail(c->tx, UCS_ERR_NO_MEMORY);
+        }
+    }
     link *find(ucp_ep_h ep) const;
     size_t closing() const { return closing_; }
 
@@ -136,7 +143,8 @@ class engine {
 
     // A small message of our own: take an operation, build its header, send it with a copy of the
     // payload. Nobody waits for it.
-    tx_op *begin_own();
+    tx_op *begin_own();              // throws failure
+    tx_op *try_begin_own() noexcept; // nullptr when there is no memory
     void send_own(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,
                   unsigned am = wire::am_control);
     // The same straight from memory that stays as it is until the message has left.

@@ -20,7 +20,17 @@ class id_map {
     static constexpr unsigned slot_bits = 20;
     static constexpr uint64_t slot_mask = (uint64_t(1) << slot_bits) - 1;
 
-    uint64_t add(T *object)
+    // 0 when there is no room.
+    uint64_t try_add(T *object) noexcept
+    {
+        try {
+            return add(object);
+        } catch (...) {
+            return 0;
+        }
+    }
+
+    uint64_t add(T *object) // throws
     {
         uint64_t i;
         if (!free_.empty()) {
@@ -31,8 +41,10 @@ class id_map {
                 throw failure{FI_ENOSPC};
             }
             i = slots_.size();
+            if (free_.capacity() <= i) {
+                free_.reserve(2 * i + 64);
+            }
             slots_.push_back({nullptr, 0});
-            free_.reserve(slots_.size());
         }
         slots_[i].object = object;
         slots_[i].generation = next(slots_[i].generation);

@@ -98,7 +98,7 @@ struct rx_op : tag_matcher::recv_entry {
 
 // A message that no receive waits for.
 struct msg_in : tag_matcher::msg_entry {
-    enum class data : uint8_t { copied, held, rendezvous };
+    enum class data : uint8_t { copied, held, rendezvous, lost };
     ucs::list_node node; // of the untagged messages
     conn *from;
     endpoint *owner;

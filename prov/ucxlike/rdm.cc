@@ -268,7 +268,12 @@ void rdm_endpoint::address_removed(const address &a, fi_addr_t index)
 
 void rdm_endpoint::connected(ucp_conn_request_h request)
 {
-    eng->accept(request, nullptr, this);
+    if (guard([&] {
+            eng->accept(request, nullptr, this);
+            return 0;
+        })) {
+        ucp_listener_reject(listener_, request);
+    }
 }
 
 // ---- multicast groups ----

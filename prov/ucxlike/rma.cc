@@ -62,7 +62,11 @@ tx_op *begin(endpoint *ep, fi_addr_t dest, unsigned options, ssize_t *error)
     op->tag = 0;
     op->length = 0;
     op->count = 0;
-    op->ack_id = ep->eng->acks.add(op);
+    op->ack_id = ep->eng->acks.try_add(op);
+    if (!op->ack_id) {
+        ep->eng->tx_ops.put(op);
+        return nullptr;
+    }
     op->pending = tx_op::wait_ack;
     return op;
 }
@@ -370,9 +374,9 @@ ucs_status_t read_data_arrived(conn *from, const wire::message &m, void *data, s
         return UCS_ERR_REJECTED;
     }
     if (rendezvous) {
+        auto *t = new transfer{from, m, nullptr, op};
         from->eng->acks.erase(op->ack_id);
         op->pending = (op->pending & ~tx_op::wait_ack) | tx_op::wait_data;
-        auto *t = new transfer{from, m, nullptr, op};
         if (op->count == 1) {
             return fetch(t, data, op->iov[0].buffer, length, false);
         }
@@ -456,7 +460,11 @@ void answer(conn *to, uint64_t ack, int error)
     if (!to->tx) {
         return;
     }
-    tx_op *op = to->eng->begin_own();
+    tx_op *op = to->eng->try_begin_own();
+    if (!op) {
+        to->eng->give_up(to);
+        return;
+    }
     wire::builder b(op->header);
     b.tag(ack);
     b.data(static_cast<uint64_t>(error));
@@ -494,22 +502,33 @@ void replay(conn *c)
 ucs_status_t defer(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
                    const ucp_am_recv_param_t *param)
 {
-    if (!c->deferred) {
-        c->deferred = new deferred_messages;
-    }
     deferred_message e = {am, m, data, length, param->recv_attr, false};
     e.m.hello = nullptr;
-    ucs_status_t st = UCS_INPROGRESS;
-    if (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) {
-    } else if (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) {
-        e.held = true;
-    } else {
-        e.bytes = malloc(length ? length : 1);
-        memcpy(e.bytes, data, length);
-        st = UCS_OK;
+    e.held = !(param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) &&
+             (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA);
+    bool copied = !e.held && !(param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV);
+    int error = guard([&] {
+        if (!c->deferred) {
+            c->deferred = new deferred_messages;
+        }
+        auto &list = c->deferred->list;
+        list.push_back(e);
+        if (!copied) {
+            return 0;
+        }
+        list.back().bytes = malloc(length ? length : 1);
+        if (!list.back().bytes) {
+            list.pop_back();
+            return -FI_ENOMEM;
+        }
+        memcpy(list.back().bytes, data, length);
+        return 0;
+    });
+    if (error) {
+        c->eng->give_up(c);
+        return copied ? UCS_OK : UCS_ERR_NO_MEMORY;
     }
-    c->deferred->list.push_back(e);
-    return st;
+    return copied ? UCS_OK : UCS_INPROGRESS;
 }
 
 void drop_deferred(conn *c)
@@ -533,7 +552,7 @@ ucs_status_t rma_arrived(conn *from, const wire::message &m, void *data, size_t 
 {
     bool rendezvous = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
     ucs_status_t result = UCS_ERR_REJECTED;
-    guard([&] {
+    int error = guard([&] {
         switch (m.kind) {
         case wire::write:
             result = write_arrived(from, m, data, length, rendezvous);
@@ -554,6 +573,9 @@ ucs_status_t rma_arrived(conn *from, const wire::message &m, void *data, size_t 
         }
         return 0;
     });
+    if (error) {
+        from->eng->give_up(from);
+    }
     return result;
 }
 

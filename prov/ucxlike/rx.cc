@@ -90,6 +90,9 @@ bool rx_queue::acknowledge(rx_op *r)
     p.user_data = r;
     ucs_status_ptr_t s = ucp_am_send_nbx(from->tx->ep, wire::am_control, r->ack,
                                          b.finish(from->tx_id, wire::acked), nullptr, 0, &p);
+    if (UCS_PTR_IS_ERR(s) && !from->tx->closing) {
+        eng_->fail(from->tx, UCS_PTR_STATUS(s)); // the peer waits for the word
+    }
     if (!UCS_PTR_IS_PTR(s)) {
         return true;
     }
@@ -308,7 +311,7 @@ ucs_status_t rx_queue::keep(msg_in *u, conn *from, const wire::message &m, void 
     u->bytes = length <= sizeof(u->inline_bytes) ? u->inline_bytes : malloc(length);
     if (UCS_UNLIKELY(!u->bytes)) {
         PROV_WARN(EP_DATA, "no memory for an unexpected message of %zu bytes\n", length);
-        u->length = 0;
+        u->how = msg_in::data::lost; // the receive that it meets ends with an error
         return UCS_OK;
     }
     if (length) {
@@ -319,9 +322,9 @@ ucs_status_t rx_queue::keep(msg_in *u, conn *from, const wire::message &m, void 
 
 void rx_queue::drop(msg_in *u)
 {
-    if (u->how != msg_in::data::copied) {
+    if (u->how == msg_in::data::held || u->how == msg_in::data::rendezvous) {
         ucp_am_data_release(eng_->worker, u->bytes);
-    } else if (u->bytes != u->inline_bytes) {
+    } else if (u->how == msg_in::data::copied && u->bytes != u->inline_bytes) {
         free(u->bytes);
     }
     eng_->msgs.put(u);
@@ -333,6 +336,14 @@ void rx_queue::take(rx_op *r, msg_in *u)
     if (u->how == msg_in::data::rendezvous) {
         deliver(r, u->from, u->m, u->bytes, u->length, true);
         eng_->msgs.put(u);
+        return;
+    }
+    if (UCS_UNLIKELY(u->how == msg_in::data::lost)) {
+        r->from = u->from;
+        r->m = u->m;
+        r->length = 0;
+        finish(r, FI_ENOMEM);
+        drop(u);
         return;
     }
     deliver(r, u->from, u->m, u->bytes, u->length, false);
@@ -348,6 +359,7 @@ ucs_status_t rx_queue::tagged_arrived(conn *from, const wire::message &m, void *
     }
     msg_in *u = eng_->msgs.get();
     if (!u) {
+        eng_->give_up(from);
         return UCS_ERR_NO_MEMORY;
     }
     u->tagged = true;
@@ -413,12 +425,14 @@ ucs_status_t rx_queue::message_arrived(conn *from, const wire::message &m, void 
         }
         rx_op *part = slice(r, length);
         if (!part) {
+            eng_->give_up(from);
             return UCS_ERR_NO_MEMORY;
         }
         return deliver(part, from, m, data, length, rendezvous);
     }
     msg_in *u = eng_->msgs.get();
     if (!u) {
+        eng_->give_up(from);
         return UCS_ERR_NO_MEMORY;
     }
     u->tagged = false;

@@ -246,7 +246,11 @@ UCS_ALWAYS_INLINE ssize_t post(tx_op *op, conn *to, unsigned options, const send
     op->to = to;
     wire::builder b = begin_header(op->header, options, c);
     if (UCS_UNLIKELY(options & (tx_deliver | tx_transmit))) {
-        op->ack_id = ep->eng->acks.add(op);
+        op->ack_id = ep->eng->acks.try_add(op);
+        if (!op->ack_id) {
+            op->eng->tx_ops.put(op);
+            return -FI_EAGAIN;
+        }
         op->pending = tx_op::wait_ack;
         b.ack(op->ack_id);
         if (options & tx_transmit) {

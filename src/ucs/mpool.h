@@ -84,6 +84,11 @@ class mpool_base {
         if (count == 0) {
             return false;
         }
+        try {
+            chunks_.reserve(chunks_.size() + 1);
+        } catch (const std::bad_alloc &) {
+            return false;
+        }
         chunk c{nullptr, count * stride_, count, nullptr};
         if (params_.chunk_alloc) {
             c.memory = params_.chunk_alloc(params_.arg, c.size, params_.align, &c.cookie);
