@@ -162,6 +162,7 @@ class engine {
     ucs::mpool<tx_op> tx_ops;
     ucs::mpool<rx_op> rx_ops;
     ucs::mpool<msg_in> msgs;
+    uint64_t refused = 0; // accesses to memory
     uint64_t dropped = 0; // messages that were not ours or came too late
 
     // Who is called by progress after another thread has set `mail`.

@@ -248,6 +248,51 @@ TEST_P(prov_rma_test, refuses_wrong_keys_and_what_lies_outside)
 }
 
 // One that has to wait for the data of a write before it is refused all the same.
+TEST_P(prov_rma_test, logs_few_lines_of_many_refusals)
+{
+    constexpr int n = 1000;
+    const char *transports = GetParam().transports;
+    options o = opt();
+    auto meet = [&](fabric_side &s, partner &p, bool target) {
+        o.type == FI_EP_RDM ? s.open_rdm(p) : target ? s.serve(p) : s.dial(p);
+    };
+    auto target = [&](partner &p) {
+        setenv("FI_UCXLIKE_TLS", transports, 1);
+        setenv("FI_LOG_LEVEL", "warn", 1);
+        FILE *log = tmpfile();
+        int screen = dup(STDERR_FILENO);
+        REQUIRE(log && screen >= 0);
+        dup2(fileno(log), STDERR_FILENO);
+        fabric_side s(o);
+        meet(s, p, true);
+        s.serve_until_told(p);
+        dup2(screen, STDERR_FILENO);
+        rewind(log);
+        int lines = 0;
+        char line[1024];
+        while (fgets(line, sizeof(line), log)) {
+            lines += strstr(line, "is refused") != nullptr;
+        }
+        REQUIRE(lines >= 1 && lines <= 20);
+        p.barrier();
+    };
+    auto initiator = [&](partner &p) {
+        setenv("FI_UCXLIKE_TLS", transports, 1);
+        fabric_side s(o);
+        meet(s, p, false);
+        char byte = 0;
+        for (int i = 0; i < n; ++i) {
+            s.retry([&] { return fi_write(s.ep, &byte, 1, nullptr, s.peer, 0, 99, nullptr); });
+            fi_cq_err_entry error = {};
+            s.complete(s.txcq, &error);
+            REQUIRE_EQ(error.err, FI_ENOKEY);
+        }
+        p.tell(1);
+        p.barrier();
+    };
+    EXPECT_EQ(run_pair(target, initiator), "");
+}
+
 TEST_P(prov_rma_test, refuses_a_large_write_behind_one_under_way)
 {
     constexpr size_t n = 4u << 20;
