@@ -152,6 +152,21 @@ TEST(ptr_map, stale_ids_are_not_found)
     EXPECT_EQ(map.size(), 1u);
 }
 
+TEST(ptr_map, ids_do_not_follow_from_earlier_ones)
+{
+    ucs::ptr_map<int> map, other;
+    int a = 1;
+    std::set<uint64_t> ids;
+    for (int i = 0; i < 100; ++i) {
+        for (auto *m : {&map, &other}) {
+            uint64_t id = m->add(&a);
+            m->erase(id);
+            EXPECT_TRUE(ids.insert(id >> 32).second);
+            EXPECT_EQ(ids.count((id >> 32) - 1), 0u);
+        }
+    }
+}
+
 TEST(ptr_map, foreign_ids_are_not_found)
 {
     ucs::ptr_map<int> map;

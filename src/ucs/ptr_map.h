@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pointer <-> 64-bit id that may travel on the wire. The low half is a slot, the high half the
-// slot's generation: an id whose object is gone is not found, however late it arrives, and no id is
-// ever 0.
+// Pointer <-> 64-bit id that may travel on the wire. The low half is a slot, the high half a random
+// number that the slot gets with every object: an id whose object is gone is not found, a peer that
+// was not told an id does not guess it, and no id is ever 0.
 #pragma once
 
 #include "ucs/compiler.h"
+#include "ucs/sys.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -26,6 +28,7 @@ class ptr_map {
             slots_.emplace_back();
         }
         slots_[index].object = object;
+        slots_[index].secret = another(slots_[index].secret);
         ++count_;
         return id_of(index);
     }
@@ -48,7 +51,6 @@ class ptr_map {
         auto index = static_cast<uint32_t>(id);
         slot &s = slots_[index];
         s.object = nullptr;
-        ++s.generation;
         s.next_free = free_;
         free_ = index;
         --count_;
@@ -71,15 +73,31 @@ class ptr_map {
 
     struct slot {
         T *object = nullptr;
-        uint32_t generation = 1;
+        uint32_t secret = 0;
         uint32_t next_free = none;
     };
 
     uint64_t id_of(uint32_t index) const
     {
-        return static_cast<uint64_t>(slots_[index].generation) << 32 | index;
+        return static_cast<uint64_t>(slots_[index].secret) << 32 | index;
     }
 
+    // Neither 0 nor the last one. The kernel draws many at a time.
+    uint32_t another(uint32_t last)
+    {
+        uint32_t secret;
+        do {
+            if (UCS_UNLIKELY(drawn_ == secrets_.size())) {
+                random_fill(secrets_.data(), sizeof(secrets_));
+                drawn_ = 0;
+            }
+            secret = secrets_[drawn_++];
+        } while (UCS_UNLIKELY(secret == 0 || secret == last));
+        return secret;
+    }
+
+    std::array<uint32_t, 256> secrets_;
+    size_t drawn_ = secrets_.size();
     std::vector<slot> slots_;
     uint32_t free_ = none;
     size_t count_ = 0;

@@ -62,13 +62,24 @@ const std::string &host_name()
     return name;
 }
 
+void random_fill(void *buffer, size_t size)
+{
+    auto *next = static_cast<char *>(buffer);
+    for (ssize_t got; size > 0; next += got, size -= static_cast<size_t>(got)) {
+        got = getrandom(next, size, 0);
+        if (got < 0 && errno == EINTR) {
+            got = 0;
+        } else if (got < 0) {
+            throw error(UCS_ERR_IO_ERROR, "getrandom: %s", strerror(errno));
+        }
+    }
+}
+
 uint64_t random_u64()
 {
     uint64_t value = 0;
     while (value == 0) {
-        if (getrandom(&value, sizeof(value), 0) != sizeof(value)) {
-            throw error(UCS_ERR_IO_ERROR, "getrandom: %s", strerror(errno));
-        }
+        random_fill(&value, sizeof(value));
     }
     return value;
 }

@@ -23,7 +23,8 @@ struct host_identity {
 const host_identity &this_host();
 
 const std::string &host_name();
-uint64_t random_u64(); // never 0, from the kernel
+void random_fill(void *buffer, size_t size); // from the kernel; throws if it has none
+uint64_t random_u64();                       // never 0, from the kernel
 size_t page_size();
 uint64_t monotonic_ns();
 
