@@ -277,7 +277,7 @@ TEST_F(ucp_edges, lengths_inside_a_rendezvous_and_its_answers)
         p.flags = UCP_AM_SEND_FLAG_RNDV;
         void *s = ucp_am_send_nbx(ab, 1, nullptr, 0, out.data(), out.size(), &p);
         ASSERT_TRUE(UCS_PTR_IS_PTR(s));
-        const ucp::wire::rtr_hdr rtr = {ucp_request::from_user(s)->id, 1, size};
+        const ucp::wire::rtr_hdr rtr = {ba->remote_id, ucp_request::from_user(s)->id, 1, size};
         EXPECT_EQ(size > piece, dropped(*a, [&] { receive(*a, ucp::AM_ID_RNDV_RTR, rtr); }))
             << size;
         EXPECT_EQ(UCS_OK, wait({a.get(), b.get()}, s));
@@ -298,7 +298,8 @@ TEST_F(ucp_edges, offsets_of_pushed_rendezvous_data)
             rts.size = piece;
             receive(*b, ucp::AM_ID_RNDV_RTS, rts);
             ASSERT_NE(0u, r->id);
-            receive(*b, ucp::AM_ID_RNDV_DATA, ucp::wire::data_hdr{r->id, offset}, piece);
+            receive(*b, ucp::AM_ID_RNDV_DATA, ucp::wire::data_hdr{ab->remote_id, r->id, offset},
+                    piece);
             EXPECT_EQ(offset <= piece ? UCS_OK : UCS_ERR_MESSAGE_TRUNCATED,
                       ucp_request_check_status(r->user()))
                 << offset;
@@ -357,6 +358,46 @@ TEST_F(ucp_edges, messages_of_features_that_are_not_enabled_are_not_kept)
     void *x = close_nb(ac), *y = close_nb(ca);
     wait(both, x);
     wait(both, y);
+}
+
+// A third party has an endpoint to the same worker and was told ids that are not its own.
+TEST_F(ucp_edges, answers_of_another_peer_are_dropped)
+{
+    options o;
+    o.tls = "shm";
+    entity c(o);
+    ucp_ep_h ca = nullptr;
+    ASSERT_EQ(UCS_OK, create_ep(c, a->address(), &ca));
+    const std::initializer_list<entity *> all = {a.get(), b.get(), &c};
+    char word[8];
+    void *r = recv_nb(*a, word, sizeof(word), 9);
+    void *s = send_nb(ca, "a word", 7, 9);
+    EXPECT_EQ(UCS_OK, wait(all, r));
+    EXPECT_EQ(UCS_OK, wait(all, s));
+    std::vector<char> out(1 << 20);
+    ucp_request_param_t p = {};
+    void *sync = ucp_tag_send_sync_nbx(ab, out.data(), 8, 7, &p);
+    void *rndv = ucp_tag_send_nbx(ab, out.data(), out.size(), 8, &p);
+    ASSERT_TRUE(UCS_PTR_IS_PTR(sync) && UCS_PTR_IS_PTR(rndv));
+    run_for(all, 0.01);
+    const uint64_t sync_id = ucp_request::from_user(sync)->id;
+    const uint64_t rndv_id = ucp_request::from_user(rndv)->id;
+    EXPECT_EQ(
+        3u, dropped(*a, [&] {
+            receive(*a, ucp::AM_ID_ACK, ucp::wire::answer_hdr{ca->remote_id, sync_id, 0});
+            receive(*a, ucp::AM_ID_RNDV_ATS, ucp::wire::answer_hdr{ca->remote_id, rndv_id, 0});
+            receive(*a, ucp::AM_ID_RNDV_RTR, ucp::wire::rtr_hdr{ca->remote_id, rndv_id, 1, 100});
+        }));
+    EXPECT_EQ(UCS_INPROGRESS, ucp_request_check_status(sync));
+    EXPECT_EQ(UCS_INPROGRESS, ucp_request_check_status(rndv));
+    std::vector<char> in(out.size());
+    ucp_request *first = recv(in.data(), 8);
+    void *second = recv_nb(*b, in.data(), in.size(), 8);
+    EXPECT_EQ(UCS_OK, wait(all, first->user()));
+    EXPECT_EQ(UCS_OK, wait(all, second));
+    EXPECT_EQ(UCS_OK, wait(all, sync));
+    EXPECT_EQ(UCS_OK, wait(all, rndv));
+    wait(all, close_nb(ca));
 }
 
 // ---- keys whose fields do not fit together

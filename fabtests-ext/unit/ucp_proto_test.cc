@@ -427,10 +427,10 @@ TEST_F(ucp_proto, answers_that_find_no_room_are_sent_later)
 TEST_F(ucp_proto, stale_and_damaged_messages_are_dropped_and_counted)
 {
     uint64_t before = b->worker->stale_messages;
-    const ucp::wire::answer_hdr answer = {0x1234500000077ull, UCS_OK};
-    EXPECT_EQ(UCS_OK, uct_ep_am_short(lane, ucp::AM_ID_ACK, answer.req, &answer.status, 8));
-    EXPECT_EQ(UCS_OK, uct_ep_am_short(lane, ucp::AM_ID_RNDV_ATS, answer.req, &answer.status, 8));
-    EXPECT_EQ(UCS_OK, uct_ep_am_short(lane, ucp::AM_ID_RNDV_DATA, answer.req, &answer.status, 8));
+    const ucp::wire::answer_hdr answer = {ab->remote_id, 0x1234500000077ull, UCS_OK};
+    for (uint8_t id : {ucp::AM_ID_ACK, ucp::AM_ID_RNDV_ATS, ucp::AM_ID_RNDV_DATA}) {
+        EXPECT_EQ(UCS_OK, uct_ep_am_short(lane, id, answer.ep, &answer.req, 16));
+    }
     EXPECT_EQ(UCS_OK, uct_ep_am_short(lane, ucp::AM_ID_RNDV_RTS, 0, nullptr, 0));
     EXPECT_EQ(UCS_OK, uct_ep_am_short(lane, ucp::AM_ID_TAG_FIRST, 0, nullptr, 0));
     EXPECT_EQ(UCS_OK, uct_ep_am_short(lane, ucp::AM_ID_RMA_PUT, 1, nullptr, 0));

@@ -342,4 +342,10 @@ ucp_request *find_request(ucp_worker *worker, uint64_t id, uint8_t phase) noexce
     return req && req->phase == phase ? req : nullptr;
 }
 
+ucp_request *find_asked(ucp_worker *worker, uint64_t ep, uint64_t id, uint8_t phase) noexcept
+{
+    ucp_request *req = find_request(worker, id, phase);
+    return req && req->ep && req->ep->local_id == ep ? req : nullptr;
+}
+
 } // namespace ucp

@@ -189,8 +189,10 @@ ucs_status_t drop_damaged(ucp_worker *worker, const char *what, size_t length) n
 
 // The ep that a message names, if it is usable.
 ucp_ep *find_usable_ep(ucp_worker *worker, uint64_t id) noexcept;
-// A request of this phase that a message names.
+// The request of this phase with an id.
 ucp_request *find_request(ucp_worker *worker, uint64_t id, uint8_t phase) noexcept;
+// The same if it is on the endpoint that the peer's answer names.
+ucp_request *find_asked(ucp_worker *worker, uint64_t ep, uint64_t id, uint8_t phase) noexcept;
 
 // ---- receive handlers: one row each in am_table.cc
 ucs_status_t tag_eager_handler(void *arg, void *data, size_t length, unsigned flags);

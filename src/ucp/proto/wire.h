@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the protocols put on the wire inside the active messages of am_id.h. Little-endian, fixed;
-// every reader checks the length it got against the struct and the lengths inside. Ids carry a
-// generation (ucs::ptr_map): *_ep ids name the RECEIVER's endpoint of the pair, *_req ids a request
-// of the side that the field's comment names.
+// every reader checks the length it got against the struct and the lengths inside. Half of an id is
+// random (ucs::ptr_map): *_ep ids name the RECEIVER's endpoint of the pair, *_req ids a request of
+// the side that the field's comment names.
 //
 //   TAG_EAGER              | tag 8 | data ... |
 //   TAG_FIRST              | tag_first_hdr | data ... |
@@ -91,18 +91,23 @@ struct rts_hdr {
     uint64_t size;
 };
 
+// Answers name the endpoint, too, on which the request is: from anybody else they are stale.
+
 struct rtr_hdr {
+    uint64_t ep;   // sender's
     uint64_t sreq; // sender's
     uint64_t rreq; // receiver's
     uint64_t size; // bytes wanted, from 0
 };
 
 struct data_hdr {
+    uint64_t ep;  // of the side that receives data
     uint64_t req; // of the side that receives data
     uint64_t offset;
 };
 
 struct answer_hdr {
+    uint64_t ep;    // sender's
     uint64_t req;   // sender's
     int64_t status; // ucs_status_t
 };
@@ -134,6 +139,7 @@ struct amo_hdr {
 };
 
 struct amo_reply_hdr {
+    uint64_t ep; // initiator's
     uint64_t req;
     uint64_t value; // before the operation
     int64_t status;

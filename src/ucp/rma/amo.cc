@@ -180,7 +180,7 @@ ucs_status_t amo_handler(void *arg, void *data, size_t length, unsigned)
         hdr.op >= UCP_ATOMIC_OP_LAST) {
         return drop_damaged(worker, "amo", length);
     }
-    wire::amo_reply_hdr reply = {hdr.req, 0, UCS_OK};
+    wire::amo_reply_hdr reply = {0, hdr.req, 0, UCS_OK};
     if (is_mapped(worker, hdr.memh, hdr.address, hdr.size, RIGHT_WRITE)) {
         reply.value = apply_sized(reinterpret_cast<void *>(hdr.address), hdr.op, hdr.size,
                                   hdr.value, hdr.compare);
@@ -196,6 +196,7 @@ ucs_status_t amo_handler(void *arg, void *data, size_t length, unsigned)
     if (!ep) {
         drop_stale(worker, "amo");
     } else {
+        reply.ep = ep->remote_id;
         send_control(ep, AM_ID_AMO_REPLY, reply);
     }
     return UCS_OK;
@@ -209,7 +210,7 @@ ucs_status_t amo_reply_handler(void *arg, void *data, size_t length, unsigned)
         return drop_damaged(worker, "amo reply", length);
     }
     memcpy(&hdr, data, sizeof(hdr));
-    ucp_request *req = find_request(worker, hdr.req, PHASE_AMO);
+    ucp_request *req = find_asked(worker, hdr.ep, hdr.req, PHASE_AMO);
     if (!req) {
         drop_stale(worker, "amo reply");
         return UCS_OK;

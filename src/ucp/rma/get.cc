@@ -129,10 +129,10 @@ ucs_status_t reply_progress(ucp_request *req) noexcept
     req->pend_lane = ep->am_lane_index;
     uint64_t *c = req->control_data; // memh, address, length, initiator's request, offset
     size_t n = std::min<size_t>(c[2] - c[4], ep->limits.max_bcopy - sizeof(wire::data_hdr));
-    reply_pack pack = {{c[3], c[4]}, reinterpret_cast<void *>(c[1] + c[4]), n};
+    reply_pack pack = {{ep->remote_id, c[3], c[4]}, reinterpret_cast<void *>(c[1] + c[4]), n};
     bool good = is_mapped(req->worker, c[0], c[1] + c[4], n, RIGHT_READ);
     if (!good) {
-        pack = {{c[3], GET_FAILED}, nullptr, 0};
+        pack = {{ep->remote_id, c[3], GET_FAILED}, nullptr, 0};
     }
     ssize_t sent = uct_ep_am_bcopy(ep->am_ep, AM_ID_RMA_GET_REPLY, pack_reply, &pack, 0);
     if (sent < 0) {
@@ -190,7 +190,7 @@ ucs_status_t rma_get_reply_handler(void *arg, void *data, size_t length, unsigne
         return drop_damaged(worker, "get reply", length);
     }
     memcpy(&hdr, data, sizeof(hdr));
-    ucp_request *req = find_request(worker, hdr.req, PHASE_RMA_GET);
+    ucp_request *req = find_asked(worker, hdr.ep, hdr.req, PHASE_RMA_GET);
     if (!req) {
         drop_stale(worker, "get reply");
         return UCS_OK;

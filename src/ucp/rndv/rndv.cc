@@ -84,7 +84,7 @@ ucs_status_t rts_progress(ucp_request *req) noexcept
 size_t pack_data(void *dest, void *arg)
 {
     auto *req = static_cast<ucp_request *>(arg);
-    wire::data_hdr hdr = {req->rndv.remote_req, req->dt.offset()};
+    wire::data_hdr hdr = {req->ep->remote_id, req->rndv.remote_req, req->dt.offset()};
     memcpy(dest, &hdr, sizeof(hdr));
     size_t room =
         std::min(req->ep->limits.max_bcopy - sizeof(hdr), req->rndv.posted - req->dt.offset());
@@ -100,7 +100,7 @@ ucs_status_t data_progress(ucp_request *req) noexcept
     size_t before = req->dt.offset();
     if (before < end) {
         if (req->control_len) { // zcopy
-            wire::data_hdr hdr = {req->rndv.remote_req, before};
+            wire::data_hdr hdr = {ep->remote_id, req->rndv.remote_req, before};
             uct_iov_t iov;
             size_t count = 1;
             size_t n = req->dt.to_iov(&iov, &count,
@@ -156,7 +156,7 @@ void rndv_send(ucp_request *req, uint8_t kind) noexcept
 
 void answer(ucp_ep *ep, uint64_t sreq, ucs_status_t status) noexcept
 {
-    send_control(ep, AM_ID_RNDV_ATS, wire::answer_hdr{sreq, status});
+    send_control(ep, AM_ID_RNDV_ATS, wire::answer_hdr{ep->remote_id, sreq, status});
 }
 
 void release_rkey(ucp_request *req) noexcept
@@ -170,7 +170,7 @@ void release_rkey(ucp_request *req) noexcept
 void ask_fragments(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
-    wire::rtr_hdr rtr = {req->rndv.remote_req, request_wire_id(req), req->remaining};
+    wire::rtr_hdr rtr = {ep->remote_id, req->rndv.remote_req, request_wire_id(req), req->remaining};
     req->phase = PHASE_RNDV_RECV;
     req->comp.status = UCS_OK;
     req->abort = abort_simple;
@@ -366,7 +366,7 @@ ucs_status_t rndv_rtr_handler(void *arg, void *data, size_t length, unsigned)
         return drop_damaged(worker, "rtr", length);
     }
     memcpy(&rtr, data, sizeof(rtr));
-    ucp_request *req = find_request(worker, rtr.sreq, PHASE_RTS);
+    ucp_request *req = find_asked(worker, rtr.ep, rtr.sreq, PHASE_RTS);
     if (!req) {
         worker->proto->announced.answered(rtr.sreq);
         drop_stale(worker, "rtr");
@@ -406,7 +406,7 @@ ucs_status_t rndv_data_handler(void *arg, void *data, size_t length, unsigned)
         return drop_damaged(worker, "rndv data", length);
     }
     memcpy(&hdr, data, sizeof(hdr));
-    ucp_request *req = find_request(worker, hdr.req, PHASE_RNDV_RECV);
+    ucp_request *req = find_asked(worker, hdr.ep, hdr.req, PHASE_RNDV_RECV);
     if (!req) {
         drop_stale(worker, "rndv data");
         return UCS_OK;
@@ -434,7 +434,7 @@ ucs_status_t rndv_ats_handler(void *arg, void *data, size_t length, unsigned)
         return drop_damaged(worker, "ats", length);
     }
     memcpy(&hdr, data, sizeof(hdr));
-    ucp_request *req = find_request(worker, hdr.req, PHASE_RTS);
+    ucp_request *req = find_asked(worker, hdr.ep, hdr.req, PHASE_RTS);
     if (!req) {
         worker->proto->announced.answered(hdr.req);
         drop_stale(worker, "ats");

@@ -41,7 +41,7 @@ void send_ack(ucp_worker *worker, uint64_t ep_id, uint64_t req_id) noexcept
     if (!ep) {
         return drop_stale(worker, "sync send");
     }
-    send_control(ep, AM_ID_ACK, wire::answer_hdr{req_id, UCS_OK});
+    send_control(ep, AM_ID_ACK, wire::answer_hdr{ep->remote_id, req_id, UCS_OK});
 }
 
 ucs_status_t unpack_whole(dt_iter &dt, const void *data, size_t length) noexcept

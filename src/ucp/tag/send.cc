@@ -239,9 +239,9 @@ ucs_status_t ack_handler(void *arg, void *data, size_t length, unsigned)
         return drop_damaged(worker, "ack", length);
     }
     memcpy(&hdr, data, sizeof(hdr));
-    if (ucp_request *req = find_request(worker, hdr.req, PHASE_SYNC)) {
+    if (ucp_request *req = find_asked(worker, hdr.ep, hdr.req, PHASE_SYNC)) {
         complete(req, UCS_OK);
-    } else if (ucp_request *unsent = find_request(worker, hdr.req, PHASE_SYNC_SENDING)) {
+    } else if (ucp_request *unsent = find_asked(worker, hdr.ep, hdr.req, PHASE_SYNC_SENDING)) {
         unsent->phase = PHASE_SYNC_MATCHED; // by its first piece
     } else {
         drop_stale(worker, "ack");
