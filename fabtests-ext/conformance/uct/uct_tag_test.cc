@@ -2,6 +2,10 @@
 // Tag matching by the transport: what is expected goes to its receive, what is not to the callback
 // of the interface, in the order of sending.
 #include "fabtests-ext/conformance/common/uct_entity.h"
+#include "uct/ofi/core/ep.h"
+#include "uct/ofi/rdm/tag.h"
+
+#include <rdma/fi_tagged.h>
 
 namespace uct_conformance {
 namespace {
@@ -189,6 +193,24 @@ TEST_P(uct_tag, 218_unexpected_goes_to_the_callback)
     ASSERT_EQ(post_receive(r, 1), UCS_OK);
     send_short(1, "second");
     expect(r, 1, 0, "second");
+}
+
+// The prefix of a message says how long it is, and the peer writes it.
+TEST_P(uct_tag, message_that_claims_more_than_a_buffer_holds_is_dropped)
+{
+    send_short(1, "first");
+    ASSERT_TRUE(until([&] { return b().unexpected.size() == 1; }));
+    const auto *core = static_cast<const uct::ofi::ep *>(ep);
+    for (uint32_t length : {1u << 20, 1u << 31, UINT32_MAX}) {
+        uct::ofi::tag_prefix prefix{
+            .kind = uct::ofi::tag_eager, .reserved = {}, .length = length, .imm = 0, .tag = 2};
+        ASSERT_TRUE(until([&] {
+            return fi_tinject(core->target, &prefix, sizeof(prefix), core->address, 2) == 0;
+        }));
+    }
+    send_short(3, "last");
+    ASSERT_TRUE(until([&] { return b().unexpected.size() > 1; }));
+    EXPECT_EQ(b().unexpected[1].data, "last");
 }
 
 TEST_P(uct_tag, 218_unexpected_can_be_kept)

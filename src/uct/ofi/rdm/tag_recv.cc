@@ -170,6 +170,12 @@ void tag_receives::unexpected(receive_op *r, const tag_prefix &prefix)
         home_.put_receive(r);
         return;
     }
+    if (UCS_UNLIKELY(prefix.length > home_.limit.segment)) {
+        ucs_warn("tagged message dropped: it says %u bytes, a buffer has %zu", prefix.length,
+                 home_.limit.segment);
+        home_.put_receive(r);
+        return;
+    }
     void *context = nullptr;
     ucs_status_t kept = eager_cb_(eager_arg_, r->payload, prefix.length,
                                   UCT_CB_PARAM_FLAG_DESC | UCT_CB_PARAM_FLAG_FIRST, prefix.tag,
