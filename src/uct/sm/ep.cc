@@ -43,7 +43,7 @@ void ep::destroy()
 {
     sm::iface &owner = home();
     owner.destroyed(*this);
-    owner.operations.leave(*this);
+    owner.operations.cancel(*this, UCS_ERR_CANCELED);
     if (sibling.linked()) {
         sibling.unlink();
     }

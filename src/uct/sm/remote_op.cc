@@ -421,16 +421,6 @@ void remote_ops::cancel(ep &owner, ucs_status_t status)
     }
 }
 
-void remote_ops::leave(ep &owner)
-{
-    while (remote_op *op = owner.ops_.pop_front()) {
-        op->owner = nullptr;
-        if (op->what == work::flush) {
-            put(op);
-        }
-    }
-}
-
 void remote_ops::peer_gone(peer &p, ucs_status_t status)
 {
     std::erase_if(answers_, [&](const waiting_answer &a) { return a.to == &p; });

@@ -117,7 +117,6 @@ class remote_ops {
     // Its operations end, and it gets no answers any more.
     void peer_gone(peer &p, ucs_status_t status);
     void cancel(ep &owner, ucs_status_t status);
-    void leave(ep &owner); // the endpoint goes, its operations go on
 
   private:
     struct waiting_answer {

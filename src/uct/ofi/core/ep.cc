@@ -209,10 +209,15 @@ bool ep::ping()
 void ep::cancel()
 {
     set_failed(UCS_ERR_CANCELED);
+    end_for_user();
+}
+
+// The core may still read or write the memory of operations in flight; what the user gets is their
+// end as far as callbacks go. The callbacks of a cancelled endpoint may destroy it.
+void ep::end_for_user()
+{
     fenced_ = 0;
     drop_unsent();
-    // The core may still read or write the memory of operations in flight; what the user gets is
-    // their end as far as callbacks go. The callbacks may destroy the endpoint.
     leave_operations();
     ofi::iface &home = owner();
     ucs::list<op, &op::link> all;
@@ -225,7 +230,7 @@ void ep::cancel()
         if (o->what == op::kind::flush_mark) {
             home.put(o);
         } else if (o->what == op::kind::get_bcopy || o->what == op::kind::fetch) {
-            o->what = op::kind::get; // what arrives is for nobody
+            o->what = op::kind::get; // what arrives is dropped
         }
         complete(completion, UCS_ERR_CANCELED);
     }
@@ -292,18 +297,6 @@ void ep::leave_operations()
     }
 }
 
-void ep::orphan_operations()
-{
-    drop_unsent();
-    leave_operations();
-    while (op *o = in_flight_.pop_front()) {
-        o->owner = nullptr;
-        if (o->what == op::kind::flush_mark) {
-            owner().put(o);
-        }
-    }
-}
-
 void ep::destroy()
 {
     if (sibling.linked()) {
@@ -315,7 +308,7 @@ void ep::destroy()
     if (batch_) {
         flush_batch();
     }
-    orphan_operations();
+    end_for_user();
     if (remote) {
         owner().forget(*remote);
     }

@@ -84,8 +84,6 @@ class ep final : public uct::ep {
     void cancel();
     // Sends what was gathered (batch.cc).
     void flush_batch();
-    // Leaves the operations to themselves: they end without their endpoint.
-    void orphan_operations();
 
     // Where an atomic operation's buffer has its operands: the value at 0.
     static constexpr size_t atomic_compare = 8;
@@ -148,6 +146,7 @@ class ep final : public uct::ep {
     buffer_op *get_send_buffer() { return backlog_full() ? nullptr : owner().get_buffer(); }
     void drop_unsent();
     void leave_operations();
+    void end_for_user();
     template <class T>
     ucs_status_t atomic(bool fetches, unsigned op, T value, T compare, T *result, uint64_t remote,
                         uct_rkey_t key, uct_completion_t *completion);
