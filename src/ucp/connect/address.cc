@@ -140,10 +140,18 @@ std::vector<uint8_t> pack_address(const ucp_worker &worker, bool net_only)
         w.put(static_cast<uint32_t>(getpid()));
     }
     pack_resources(w, worker, net_only);
-    w.set(4, static_cast<uint16_t>(w.bytes.size()));
-    w.set(8, checksum(w.bytes.data(), 8, 1));
-    w.set(12, checksum(w.bytes.data() + ADDRESS_HEAD, w.bytes.size() - ADDRESS_HEAD, 2));
+    seal_address(w.bytes);
     return std::move(w.bytes);
+}
+
+void seal_address(std::vector<uint8_t> &blob) noexcept
+{
+    auto length = static_cast<uint16_t>(blob.size());
+    memcpy(blob.data() + 4, &length, sizeof(length));
+    uint32_t head = checksum(blob.data(), 8, 1);
+    memcpy(blob.data() + 8, &head, sizeof(head));
+    uint32_t body = checksum(blob.data() + ADDRESS_HEAD, blob.size() - ADDRESS_HEAD, 2);
+    memcpy(blob.data() + 12, &body, sizeof(body));
 }
 
 size_t address_length(const void *blob) noexcept

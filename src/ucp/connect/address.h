@@ -51,6 +51,8 @@ constexpr size_t ADDRESS_MAX = 4096;
 constexpr uint32_t LEAST_MAX_MESSAGE = 512;
 
 std::vector<uint8_t> pack_address(const ucp_worker &worker, bool net_only);
+// Writes the length and both checks of a blob of at least ADDRESS_HEAD bytes.
+void seal_address(std::vector<uint8_t> &blob) noexcept;
 
 // The whole length, from the head alone; 0 when it is damaged.
 size_t address_length(const void *blob) noexcept;
