@@ -9,6 +9,8 @@
 
 #include "ucs/log.h"
 
+#include <uct/api/v2/uct_v2.h>
+
 #include <set>
 
 namespace uct_conformance {
@@ -325,6 +327,12 @@ void domains(uct_coverage &t)
     ASSERT_EQ(uct_md_open(t.a().component, names[0].md_name, config, &md), UCS_OK);
     uct_md_attr_t attr;
     EXPECT_EQ(uct_md_query(md, &attr), UCS_OK);
+    uct_md_attr_v2_t newer{};
+    newer.field_mask = UCT_MD_ATTR_FIELD_FLAGS;
+    newer.max_reg = 1;
+    EXPECT_EQ(uct_md_query_v2(md, &newer), UCS_OK);
+    EXPECT_EQ(newer.flags, attr.cap.flags);
+    EXPECT_EQ(newer.max_reg, 1u); // not asked for
     uct_tl_resource_desc_t *resources = nullptr;
     unsigned count = 0;
     EXPECT_EQ(uct_md_query_tl_resources(md, &resources, &count), UCS_OK);
@@ -345,6 +353,8 @@ void bad_domains(uct_coverage &t)
     uct_config_release(config);
     EXPECT_EQ(uct_md_query(nullptr, nullptr), INVALID);
     EXPECT_EQ(uct_md_query(t.a().md, nullptr), INVALID);
+    EXPECT_EQ(uct_md_query_v2(nullptr, nullptr), INVALID);
+    EXPECT_EQ(uct_md_query_v2(t.a().md, nullptr), INVALID);
     unsigned count;
     EXPECT_EQ(uct_md_query_tl_resources(t.a().md, nullptr, &count), INVALID);
     uct_release_tl_resource_list(nullptr);
@@ -362,6 +372,15 @@ void registration(uct_coverage &t)
     std::vector<char> packed(t.b().md_attr.rkey_packed_size + 1, 'z');
     EXPECT_EQ(uct_md_mkey_pack(t.b().md, memh, packed.data()), UCS_OK);
     EXPECT_EQ(packed.back(), 'z'); // 211: not a byte more
+    uct_md_mem_reg_params_t how{};
+    how.field_mask = UCT_MD_MEM_REG_FIELD_FLAGS;
+    how.flags = UCT_MD_MEM_ACCESS_ALL;
+    uct_mem_h newer = nullptr;
+    ASSERT_EQ(uct_md_mem_reg_v2(t.b().md, memory.data(), memory.size(), &how, &newer), UCS_OK);
+    uct_md_mkey_pack_params_t kind{};
+    std::vector<char> key(packed.size());
+    EXPECT_EQ(uct_md_mkey_pack_v2(t.b().md, newer, memory.data(), 10, &kind, key.data()), UCS_OK);
+    EXPECT_EQ(uct_md_mem_dereg(t.b().md, newer), UCS_OK);
     uct_rkey_bundle_t rkey{};
     EXPECT_EQ(uct_rkey_unpack(t.a().component, packed.data(), &rkey), UCS_OK);
     EXPECT_EQ(uct_rkey_release(t.a().component, &rkey), UCS_OK);
@@ -384,6 +403,13 @@ void bad_registration(uct_coverage &t)
     EXPECT_EQ(uct_md_mem_dereg(t.a().md, nullptr), INVALID);
     EXPECT_EQ(uct_md_mem_advise(t.a().md, t.local_memh, &byte, 1, UCT_MADV_WILLNEED), INVALID);
     EXPECT_EQ(uct_md_mkey_pack(t.a().md, nullptr, &byte), INVALID);
+    uct_md_mem_reg_params_t how{};
+    EXPECT_EQ(uct_md_mem_reg_v2(t.a().md, &byte, 1, nullptr, &memh), INVALID);
+    EXPECT_EQ(uct_md_mem_reg_v2(t.a().md, nullptr, 1, &how, &memh), INVALID);
+    EXPECT_EQ(memh, nullptr);
+    uct_md_mkey_pack_params_t kind{};
+    EXPECT_EQ(uct_md_mkey_pack_v2(t.a().md, t.local_memh, &byte, 1, nullptr, &byte), INVALID);
+    EXPECT_EQ(uct_md_mkey_pack_v2(t.a().md, t.local_memh, &byte, 1, &kind, &byte), INVALID);
     uct_rkey_bundle_t rkey{};
     std::vector<char> garbage(1024, 'g');
     EXPECT_EQ(uct_rkey_unpack(t.a().component, garbage.data(), &rkey), UCS_ERR_UNSUPPORTED);
@@ -930,14 +956,17 @@ const row rows[] = {
     {"uct_md_open", domains, bad_domains},
     {"uct_md_close", domains, bad_domains},
     {"uct_md_query", domains, bad_domains},
+    {"uct_md_query_v2", domains, bad_domains},
     {"uct_md_query_tl_resources", domains, bad_domains},
     {"uct_release_tl_resource_list", domains, bad_domains},
     {"uct_md_mem_reg", registration, bad_registration},
+    {"uct_md_mem_reg_v2", registration, bad_registration},
     {"uct_md_mem_dereg", registration, bad_registration},
     {"uct_md_mem_advise", registration, bad_registration},
     {"uct_md_mem_query", registration, bad_registration},
     {"uct_md_detect_memory_type", registration, bad_registration},
     {"uct_md_mkey_pack", registration, bad_registration},
+    {"uct_md_mkey_pack_v2", registration, bad_registration},
     {"uct_rkey_unpack", registration, bad_registration},
     {"uct_rkey_release", registration, bad_registration},
     {"uct_rkey_ptr", allocation, bad_registration},
