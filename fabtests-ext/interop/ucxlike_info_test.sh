@@ -58,7 +58,7 @@ tells_versions()
     local fabric commit
     fabric=$(fi_info --version | sed -n 's/^libfabric: \([0-9]*\.[0-9]*\).*/\1/p')
     prints "^# libfabric version: $fabric " '^# ucxlike version: [0-9]' '^# API version: 1' -- "$info" -v || return
-    [ -e "$source/.git" ] || return 0
+    [ -e "$source/.git" ] && command -v git >/dev/null || return 0
     commit=$(sed -n 's/^# Commit: \([0-9a-f]*\).*/\1/p' "$scratch/output")
     git -C "$source" rev-parse -q --verify "$commit^{commit}" >/dev/null
 }
