@@ -51,6 +51,7 @@ class prov_wire_fuzz : public testing::Test {
         memcpy(&h, b.data(), sizeof(h));
         h.version = wire::version;
         h.family = coin() ? 4 : 6;
+        h.id &= (uint64_t(1) << wire::id_bits) - 1;
         return h;
     }
 
