@@ -117,9 +117,16 @@ is_refused()
 }
 
 tests=() capabilities=()
+# "exactly 2 processes in p2p case (actual: 1)" is what that of UCX 1.18 says of a batch between two.
+ucx=$(ucx_info -v | sed -nE 's/^# (Library version:|Version) ([0-9]+\.[0-9]+).*/\2/p')
+
 plan_all
 for transport in $transports; do
     check "ucx_info -d lists $transport" is_listed "$transport"
+    if [ "$transport" != self ] && [ "$ucx" != 1.13 ]; then
+        skip "ucx_perftest -x $transport" "ucx_perftest $ucx takes two processes with a batch for one"
+        continue
+    fi
     caps=$(section "$transport")
     check "ucx_perftest -x $transport runs ${#tests[@]} tests to the end" ends_well "$transport"
     for i in "${!tests[@]}"; do
