@@ -3,6 +3,8 @@
  * A program in C99, compiled with the public headers and linked with -lucxlike alone: what it does
  * is what a first program does with each interface, one process talking to itself.
  */
+#include "check.h"
+
 #include <ucp/api/ucp.h>
 #include <ucs/async/async_fwd.h>
 #include <uct/api/uct.h>
@@ -10,14 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CHECK(_condition)                                                                          \
-    do {                                                                                           \
-        if (!(_condition)) {                                                                       \
-            printf("FAIL: %s:%d: %s\n", __FILE__, __LINE__, #_condition);                          \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 enum { TAG = 0x1234, LIMIT = 10000000 };
 

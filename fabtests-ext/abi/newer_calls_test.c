@@ -5,6 +5,8 @@
  * which is refused. The structures are declared here once more, as UCX 1.18 has them; the one that
  * is written stands right before a page that cannot be touched.
  */
+#include "check.h"
+
 #include <ucp/api/device/ucp_host.h>
 #include <ucp/api/ucp.h>
 #include <uct/api/uct.h>
@@ -15,14 +17,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#define CHECK(_condition)                                                                          \
-    do {                                                                                           \
-        if (!(_condition)) {                                                                       \
-            printf("FAIL: %s:%d: %s\n", __FILE__, __LINE__, #_condition);                          \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 struct md_attr_118 {
     uint64_t field_mask, max_alloc;

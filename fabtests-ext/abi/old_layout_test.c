@@ -5,6 +5,8 @@
  * added later crashes. The worker's progress queue is walked as the inline code of both layouts
  * does.
  */
+#include "check.h"
+
 #include <ucp/api/ucp.h>
 #include <ucs/async/async_fwd.h>
 #include <uct/api/uct.h>
@@ -15,14 +17,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#define CHECK(_condition)                                                                          \
-    do {                                                                                           \
-        if (!(_condition)) {                                                                       \
-            printf("FAIL: %s:%d: %s\n", __FILE__, __LINE__, #_condition);                          \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 /* Sizes in version 1.13. */
 enum {
