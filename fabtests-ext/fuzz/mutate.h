@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Inputs of the libFuzzer targets whose input is a list of messages, and a mutator that knows how a
-// message is made: it builds valid ones, and puts aligned fields to the values where lengths, ids
-// and offsets go wrong.
+// The input of a libFuzzer target is a list of messages. This mutator knows their form: it inserts
+// valid messages, and sets aligned fields to the values where lengths, ids and offsets go wrong.
 //
 //   input: | kind u8 | length u16 | bytes | ... until the input ends
 //

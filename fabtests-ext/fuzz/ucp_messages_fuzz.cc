@@ -4,35 +4,20 @@
 // block of its exact size. What a run leaves stays for the next; a pair whose endpoint has failed
 // is replaced.
 #include "fabtests-ext/fuzz/mutate.h"
+#include "fabtests-ext/fuzz/target.h"
 #include "ucp/core/request.h"
 #include "ucp/core/worker.h"
 #include "ucp/endpoint/ep.h"
 #include "ucp/mem/mem.h"
 #include "ucp/proto/am_id.h"
 #include "ucp/proto/wire.h"
-#include "ucs/log.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
-
-extern "C" __attribute__((visibility("default"))) const char *__asan_default_options();
-extern "C" const char *__asan_default_options()
-{
-    return "allocator_may_return_null=1:max_allocation_size_mb=64:intercept_tls_get_addr=0";
-}
 
 namespace {
 
+using fuzz::expect;
 using fuzz::message;
-
-void expect(bool holds, const char *what)
-{
-    if (!holds) {
-        fprintf(stderr, "ucp_messages_fuzz: %s\n", what);
-        abort();
-    }
-}
 
 constexpr size_t memory_size = 4096;
 constexpr size_t large = 64 << 10;
@@ -302,14 +287,9 @@ std::unique_ptr<pair> &the_pair()
 
 } // namespace
 
-extern "C" int LLVMFuzzerInitialize(int *, char ***);
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 extern "C" int LLVMFuzzerInitialize(int *, char ***)
 {
-    // Lines about damaged input would hide a finding.
-    ucs::log::set_sink([](ucs::log::level, const char *, int, const char *) {});
+    fuzz::silence_log();
     atexit([] { the_pair().reset(); });
     return 0;
 }

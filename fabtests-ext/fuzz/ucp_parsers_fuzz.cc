@@ -3,34 +3,19 @@
 // the fuzzer gets behind them), the private data of connections, and the connection manager's
 // messages. The first byte of an input says which.
 #include "fabtests-ext/fuzz/mutate.h"
+#include "fabtests-ext/fuzz/target.h"
 #include "ucp/connect/address.h"
 #include "ucp/connect/cm.h"
-#include "ucs/log.h"
 #include "uct/ofi/cm/wire.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
-
-extern "C" __attribute__((visibility("default"))) const char *__asan_default_options();
-extern "C" const char *__asan_default_options()
-{
-    return "allocator_may_return_null=1:max_allocation_size_mb=64:intercept_tls_get_addr=0";
-}
 
 namespace {
 
+using fuzz::expect;
 using fuzz::message;
 
 enum kind : uint8_t { address, client, server, manager, kinds };
-
-void expect(bool holds, const char *what)
-{
-    if (!holds) {
-        fprintf(stderr, "ucp_parsers_fuzz: %s\n", what);
-        abort();
-    }
-}
 
 void parse_address(std::vector<uint8_t> &bytes)
 {
@@ -134,13 +119,9 @@ const std::vector<message> &templates()
 
 } // namespace
 
-extern "C" int LLVMFuzzerInitialize(int *, char ***);
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 extern "C" int LLVMFuzzerInitialize(int *, char ***)
 {
-    ucs::log::set_sink([](ucs::log::level, const char *, int, const char *) {});
+    fuzz::silence_log();
     ucp::unpacked_address out;
     std::vector<uint8_t> good = valid_address();
     expect(ucp::unpack_address(good.data(), good.size(), &out) == UCS_OK, "the valid address");

@@ -5,6 +5,7 @@
 // address sanitizer sees it: each input is a heap block of its exact size), and nothing but an
 // error or a dropped message may come of it. The seed is printed; UCXLIKE_FUZZ_SEED repeats a run
 // and UCXLIKE_FUZZ_ROUNDS makes it longer.
+#include "fabtests-ext/fuzz/asan_options.h"
 #include "ucp/connect/address.h"
 #include "ucp/connect/cm.h"
 #include "ucp/core/worker.h"
@@ -17,13 +18,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <random>
-
-// A length that a message claims is asked of the allocator, which may say no.
-extern "C" __attribute__((visibility("default"))) const char *__asan_default_options();
-extern "C" const char *__asan_default_options()
-{
-    return "allocator_may_return_null=1:max_allocation_size_mb=64";
-}
 
 namespace {
 
