@@ -42,6 +42,30 @@ check()
     esac
 }
 
+# prints TEXT... -- COMMAND...: the command succeeds and prints each text, in $scratch/output.
+prints()
+{
+    local -a texts=()
+    local text
+    while [ "$1" != -- ]; do
+        texts+=("$1")
+        shift
+    done
+    shift
+    "$@" >"$scratch/output" 2>&1 || {
+        echo "exit status $?"
+        cat "$scratch/output"
+        return 1
+    }
+    for text in "${texts[@]}"; do
+        grep -qe "$text" "$scratch/output" || {
+            echo "no '$text' in:"
+            cat "$scratch/output"
+            return 1
+        }
+    done
+}
+
 # skip_all REASON: the whole script cannot run here.
 skip_all()
 {

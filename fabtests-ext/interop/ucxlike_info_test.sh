@@ -15,30 +15,6 @@ process=
 trap '[ -z "$process" ] || kill "$process"; rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 99
 
-# prints TEXT... -- COMMAND...: the command succeeds and prints each text.
-prints()
-{
-    local -a texts=()
-    local text
-    while [ "$1" != -- ]; do
-        texts+=("$1")
-        shift
-    done
-    shift
-    "$@" >"$scratch/output" 2>&1 || {
-        echo "exit status $?"
-        cat "$scratch/output"
-        return 1
-    }
-    for text in "${texts[@]}"; do
-        grep -qe "$text" "$scratch/output" || {
-            echo "no '$text' in:"
-            cat "$scratch/output"
-            return 1
-        }
-    done
-}
-
 refuses()
 {
     local text=$1
