@@ -242,7 +242,7 @@ struct honest {
         REQUIRE_EQ(fi_getname(&s.ep->fid, &name, &length), 0);
         p.tell(&name, sizeof(name));
     }
-    // Reads from the liar, whose port it is told.
+    // Reads from the liar, at the port that the other process tells.
     void read(partner &p)
     {
         sockaddr_in to = local(static_cast<uint16_t>(p.hear()));
@@ -253,6 +253,12 @@ struct honest {
     fabric_side s;
 };
 
+void serve(partner &p)
+{
+    honest h(p);
+    h.s.serve_until_told(p);
+}
+
 sockaddr_in address_of(partner &p)
 {
     sockaddr_in a;
@@ -262,10 +268,6 @@ sockaddr_in address_of(partner &p)
 
 TEST(prov_liar_test, a_connection_speaks_for_one_peer)
 {
-    auto server = [](partner &p) {
-        honest h(p);
-        h.s.serve_until_told(p);
-    };
     auto client = [](partner &p) {
         sockaddr_in to = address_of(p);
         liar l;
@@ -278,15 +280,11 @@ TEST(prov_liar_test, a_connection_speaks_for_one_peer)
         REQUIRE_EQ(l.count(wire::welcome), 1);
         p.tell(1);
     };
-    EXPECT_EQ(run_pair(server, client), "");
+    EXPECT_EQ(run_pair(serve, client), "");
 }
 
 TEST(prov_liar_test, ids_cannot_be_foretold)
 {
-    auto server = [](partner &p) {
-        honest h(p);
-        h.s.serve_until_told(p);
-    };
     auto client = [](partner &p) {
         sockaddr_in to = address_of(p);
         liar l;
@@ -299,7 +297,7 @@ TEST(prov_liar_test, ids_cannot_be_foretold)
         REQUIRE(high[2] - high[1] != high[1] - high[0]);
         p.tell(1);
     };
-    EXPECT_EQ(run_pair(server, client), "");
+    EXPECT_EQ(run_pair(serve, client), "");
 }
 
 TEST(prov_liar_test, a_word_without_data_does_not_complete_a_read)
