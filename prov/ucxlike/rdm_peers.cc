@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The peers of an RDM endpoint: their names, and whose a connection is that comes in.
+// The peers of an RDM endpoint: their names, and which peer an incoming connection belongs to.
 #include "rdm.h"
 
 #include "tx.h"

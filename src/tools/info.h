@@ -30,7 +30,7 @@ struct options {
     bool why_not = false;
     bool doctor = false;
     bool as_json = false;
-    pid_t pid = 0;         // whom the doctor looks at; 0: this process
+    pid_t pid = 0;         // the process that the doctor inspects; 0: this one
     std::string memory;    // size of -m
     std::string transport; // of -t
     std::string types_of_devices = "all";

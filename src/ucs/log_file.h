@@ -9,7 +9,7 @@ namespace ucs::log {
 struct origin {
     const char *file; // as the compiler names it
     unsigned line;
-    const char *component; // whose log it is: UCX, or the caller's name
+    const char *component; // the log's owner: UCX, or the caller's name
     const char *level;     // its name, in capitals
 };
 

@@ -91,7 +91,7 @@ struct rts_hdr {
     uint64_t size;
 };
 
-// Answers name the endpoint, too, on which the request is: from anybody else they are stale.
+// An answer also names the endpoint of the request. If that is another one, the answer is stale.
 
 struct rtr_hdr {
     uint64_t ep;   // sender's

@@ -100,9 +100,9 @@ constexpr field iface_fields[] = {
      "does, which costs a timer for each packet. Of tcp alone.",
      offsetof(iface_values, local_pacing), &bool_},
     {"PORT_RANGE", "0",
-     "Ports that interfaces listen on for connections of other processes: one of these, or, with "
-     "0, "
-     "any that the system chooses. Listeners of programs have ports of their own. Of tcp alone.",
+     "Ports that interfaces listen on for connections of other processes: one of these, or, "
+     "with 0, any that the system chooses. Listeners of programs have ports of their own. Of tcp "
+     "alone.",
      offsetof(iface_values, ports), &port_range_type},
 };
 struct rows {

@@ -144,8 +144,8 @@ class inbox {
     };
 
     int fd() const { return memory_.fd(); }
-    // Its interface has gone: nobody finds it any more, by which other processes tell. Senders of
-    // this process keep it alive until they have gone, too.
+    // The interface closes: the file goes, which tells other processes. Senders of this process
+    // keep the memory until they have gone, too.
     void close() { memory_.close_file(); }
     uint64_t nonce() const { return memory_->nonce; }
     static constexpr size_t size() { return sizeof(page); }
