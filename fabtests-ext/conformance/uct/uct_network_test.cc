@@ -286,7 +286,9 @@ TEST_P(uct_cut_link, not_found_where_there_is_none)
             EXPECT_EQ("enough", said);
             EXPECT_TRUE(e.errors.empty());
             EXPECT_EQ(1u, e.received.size());
+            // The peer has looked for errors before this end of the connection goes.
             self.other.tell("so it is");
+            EXPECT_EQ("seen", self.other.hear());
             return verdict();
         },
         [&](host &self) {
@@ -301,6 +303,7 @@ TEST_P(uct_cut_link, not_found_where_there_is_none)
             EXPECT_TRUE(progress_until(e, [&] { return self.other.hear_now(&said); }));
             EXPECT_TRUE(e.errors.empty());
             EXPECT_EQ(1u, e.received.size());
+            self.other.tell("seen");
             return verdict();
         });
     EXPECT_EQ(0, got.first);
