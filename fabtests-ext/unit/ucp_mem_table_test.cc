@@ -78,4 +78,51 @@ TEST(mem_table, a_list_changes_while_threads_look)
     changes.join();
 }
 
+TEST(mem_table, a_mapping_is_not_removed_while_an_access_lasts)
+{
+    ucp::mem_table table;
+    table.by_id.add({1, 4096, 100, mem(1)});
+    table.by_id.add({2, 8192, 100, mem(2)});
+    ucp::mem_views views(table), idle(table);
+    std::atomic<bool> removing{false}, removed{false};
+    std::thread other;
+    {
+        ucp::mem_view::access lasts(views.by_id);
+        ASSERT_EQ(mem(1), views.by_id.find(1).mem);
+        other = std::thread([&] {
+            removing = true;
+            table.by_id.remove(1);
+            removed = true;
+        });
+        for (int turns = 0; (!removing || turns < 10000) && !removed; ++turns) {
+            std::this_thread::yield();
+        }
+        EXPECT_FALSE(removed);
+        EXPECT_EQ(mem(2), views.by_id.find(2).mem); // the list is not locked meanwhile
+    }
+    other.join();
+    EXPECT_NE(1u, views.by_id.find(1).id);
+    table.by_id.remove(2); // waits for nothing
+}
+
+TEST(mem_table, views_come_and_go_while_mappings_are_removed)
+{
+    ucp::mem_table table;
+    std::atomic<bool> stop{false};
+    std::thread changes([&] {
+        for (uint64_t id = 2; !stop; ++id) {
+            table.by_id.add({id, id * 4096, 100, mem(id)});
+            table.by_id.remove(id);
+        }
+    });
+    for (int i = 0; i < 2000; ++i) {
+        ucp::mem_views views(table);
+        ucp::mem_view::access lasts(views.by_id);
+        mapping last = views.by_id.find(UINT64_MAX);
+        ASSERT_EQ(mem(last.id), last.mem);
+    }
+    stop = true;
+    changes.join();
+}
+
 } // namespace

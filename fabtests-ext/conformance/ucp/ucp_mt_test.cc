@@ -2,6 +2,7 @@
 //
 // Threads on one worker of thread mode MULTI: tag and active messages, each message counted.
 #include "fabtests-ext/common/ucp_pair.h"
+#include "fabtests-ext/common/ucp_region.h"
 
 #include <atomic>
 #include <thread>
@@ -102,6 +103,44 @@ TEST_P(ucp_mt, threads_send_active_messages)
     EXPECT_TRUE(until([&] { return got.bytes == size_t(threads) * 10 * (8 + 3000 + 20000); }));
 }
 
+class ucp_unmap : public ucp_mt {
+  protected:
+    ucp_unmap() { opts.features = UCP_FEATURE_TAG | UCP_FEATURE_RMA; }
+};
+
+// Of two pieces: what comes to the target as a message.
+TEST_P(ucp_unmap, nothing_is_written_afterwards)
+{
+    constexpr size_t half = 4000;
+    std::vector<char> memory(2 * half), out(2 * half, 'p');
+    ucp_dt_iov_t pieces[] = {{out.data(), half}, {out.data() + half, half}};
+    ucp_request_param_t p = {};
+    p.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+    p.datatype = ucp_dt_make_iov();
+    for (int round = 0; round < 200; ++round) {
+        std::fill(memory.begin(), memory.end(), 0);
+        region r(b(), ab, memory.data(), memory.size());
+        std::atomic<bool> stop{false};
+        std::thread writes([&] {
+            while (!stop) {
+                EXPECT_EQ(UCS_OK, settle(ucp_put_nbx(ab, pieces, 2, r.at(), r.rkey, &p)));
+                progress();
+            }
+            EXPECT_EQ(UCS_OK, settle(flush_nb(ab)));
+        });
+        while (std::atomic_ref(memory[0]) != 'p') {
+            std::this_thread::yield();
+        }
+        EXPECT_EQ(UCS_OK, ucp_mem_unmap(b().context, r.memh));
+        std::fill(memory.begin(), memory.end(), 0);
+        stop = true;
+        writes.join();
+        r.memh = nullptr;
+        ASSERT_EQ(memory, std::vector<char>(2 * half)) << round;
+    }
+}
+
 UCP_TEST_OVER_ALL(ucp_mt);
+UCP_TEST_OVER_ALL(ucp_unmap);
 
 } // namespace

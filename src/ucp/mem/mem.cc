@@ -213,6 +213,11 @@ bool is_mapped(ucp_worker *worker, uint64_t id, uint64_t address, uint64_t lengt
     return m.id == id && m.holds(address, length) && !(m.denied & right);
 }
 
+mem_view &mapped_memory(ucp_worker *worker) noexcept
+{
+    return worker->memory.by_id;
+}
+
 ucp_mem *find_allocated(ucp_worker *worker, const void *buffer, size_t length) noexcept
 {
     auto address = reinterpret_cast<uintptr_t>(buffer);

@@ -15,6 +15,7 @@
 
 #include "ucp/core/context.h"
 #include "ucp/core/request.h"
+#include "ucs/compiler.h"
 
 #include <ucp/api/ucp.h>
 #include <uct/api/uct.h>
@@ -112,5 +113,21 @@ void rkey_resolve(ucp_rkey *rkey) noexcept;
 // [address, address + length) lies in the mapping that an rkey named, and peers have the right.
 bool is_mapped(ucp_worker *worker, uint64_t id, uint64_t address, uint64_t length,
                uint8_t right) noexcept;
+
+// The view that is_mapped() looks into.
+mem_view &mapped_memory(ucp_worker *worker) noexcept;
+
+// If it is so, calls use(memory), before whose end ucp_mem_unmap() does not return.
+template <class Use>
+UCS_ALWAYS_INLINE bool access_mapped(ucp_worker *worker, uint64_t id, uint64_t address,
+                                     uint64_t length, uint8_t right, Use use) noexcept
+{
+    mem_view::access lasts(mapped_memory(worker));
+    if (UCS_UNLIKELY(!is_mapped(worker, id, address, length, right))) {
+        return false;
+    }
+    use(reinterpret_cast<char *>(address));
+    return true;
+}
 
 } // namespace ucp

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <new>
+#include <sched.h>
 
 namespace ucp {
 
@@ -31,18 +32,45 @@ void mem_list::add(const mapping &m)
 
 void mem_list::remove(uint64_t key) noexcept
 {
-    std::lock_guard guard(mutex_);
-    auto it = above(entries_, key);
-    if (it == entries_.begin() || key_(*--it) != key) {
-        return;
+    {
+        std::lock_guard guard(mutex_);
+        auto it = above(entries_, key);
+        if (it == entries_.begin() || key_(*--it) != key) {
+            return;
+        }
+        entries_.erase(it);
+        generation_.fetch_add(1);
     }
-    entries_.erase(it);
-    generation_.fetch_add(1, std::memory_order_release);
+    await_accesses();
+}
+
+// An access lasts as long as one message is copied.
+void mem_list::await_accesses() noexcept
+{
+    std::lock_guard guard(views_mutex_);
+    for (const mem_view *view : views_) {
+        uint64_t now = view->accesses_.load();
+        while (now % 2 != 0 && view->accesses_.load(std::memory_order_acquire) == now) {
+            sched_yield();
+        }
+    }
+}
+
+mem_view::mem_view(mem_list &list) : list_(list)
+{
+    std::lock_guard guard(list_.views_mutex_);
+    list_.views_.push_back(this);
+}
+
+mem_view::~mem_view()
+{
+    std::lock_guard guard(list_.views_mutex_);
+    std::erase(list_.views_, this);
 }
 
 mapping mem_view::find(uint64_t key) noexcept
 {
-    if (UCS_UNLIKELY(list_.generation_.load(std::memory_order_acquire) != seen_)) {
+    if (UCS_UNLIKELY(list_.generation_.load() != seen_)) {
         return renew_and_find(key);
     }
     return list_.last_not_above(copy_, key);

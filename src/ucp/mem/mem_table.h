@@ -2,7 +2,8 @@
 //
 // The mappings of a context, and its workers' views of them. ucp_mem_map and ucp_mem_unmap change a
 // list under its lock. A message looks into its worker's view, a copy that is renewed, under the
-// lock, when the list has changed since: it costs a load and a search.
+// lock, when the list has changed since: it costs a load and a search. While a message moves data
+// of a mapping its view says so, and what removes the mapping from the list waits for that.
 #pragma once
 
 #include <atomic>
@@ -14,6 +15,8 @@
 struct ucp_mem;
 
 namespace ucp {
+
+class mem_view;
 
 // What peers may do with a mapping.
 enum : uint8_t { RIGHT_READ = 1, RIGHT_WRITE = 2 }; // atomics write
@@ -39,12 +42,14 @@ class mem_list {
     explicit mem_list(key_of key) : key_(key) {}
 
     void add(const mapping &m);
-    void remove(uint64_t key) noexcept; // if it is there
+    // If it is there. No access that began before lasts when it returns.
+    void remove(uint64_t key) noexcept;
 
   private:
     friend class mem_view;
     using entries = std::vector<mapping>;
 
+    void await_accesses() noexcept;
     entries::const_iterator above(const entries &in, uint64_t key) const noexcept;
     mapping last_not_above(const entries &in, uint64_t key) const noexcept;
 
@@ -52,22 +57,52 @@ class mem_list {
     std::mutex mutex_;
     std::atomic<uint64_t> generation_{0};
     entries entries_;
+    std::mutex views_mutex_;
+    std::vector<mem_view *> views_;
 };
 
 // For one thread at a time.
 class mem_view {
   public:
-    explicit mem_view(mem_list &list) : list_(list) {}
+    explicit mem_view(mem_list &list);
+    ~mem_view();
+    mem_view(const mem_view &) = delete;
+    mem_view &operator=(const mem_view &) = delete;
 
     // The last entry whose key is not above this one.
     mapping find(uint64_t key) noexcept;
 
+    // What find() returned since the access began stays mapped until it ends. No code of the user
+    // runs meanwhile: it could unmap.
+    class access {
+      public:
+        explicit access(mem_view &view) noexcept : accesses_(view.accesses_)
+        {
+            // Before find() looks for changes: either it sees that the mapping is gone, or what
+            // removed it sees the access.
+            accesses_.exchange(accesses_.load(std::memory_order_relaxed) + 1);
+        }
+        ~access()
+        {
+            accesses_.store(accesses_.load(std::memory_order_relaxed) + 1,
+                            std::memory_order_release);
+        }
+        access(const access &) = delete;
+        access &operator=(const access &) = delete;
+
+      private:
+        std::atomic<uint64_t> &accesses_;
+    };
+
   private:
+    friend class mem_list;
+
     mapping renew_and_find(uint64_t key) noexcept;
 
     mem_list &list_;
     uint64_t seen_ = 0;
     mem_list::entries copy_;
+    std::atomic<uint64_t> accesses_{0}; // odd: one is under way
 };
 
 struct mem_table {

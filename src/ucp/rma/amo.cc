@@ -181,10 +181,11 @@ ucs_status_t amo_handler(void *arg, void *data, size_t length, unsigned)
         return drop_damaged(worker, "amo", length);
     }
     wire::amo_reply_hdr reply = {0, hdr.req, 0, UCS_OK};
-    if (is_mapped(worker, hdr.memh, hdr.address, hdr.size, RIGHT_WRITE)) {
-        reply.value = apply_sized(reinterpret_cast<void *>(hdr.address), hdr.op, hdr.size,
-                                  hdr.value, hdr.compare);
-    } else {
+    bool good =
+        access_mapped(worker, hdr.memh, hdr.address, hdr.size, RIGHT_WRITE, [&](char *word) {
+            reply.value = apply_sized(word, hdr.op, hdr.size, hdr.value, hdr.compare);
+        });
+    if (!good) {
         ucs_error("worker %p: an atomic at 0x%llx is outside the mapping it names, or denied",
                   (void *)worker, (unsigned long long)hdr.address);
         reply.status = UCS_ERR_INVALID_ADDR;

@@ -107,39 +107,42 @@ ucs_status_ptr_t get(const rma_args &a, const ucp_request_param_t *param) noexce
 namespace {
 
 struct reply_pack {
-    wire::data_hdr hdr;
-    const void *data;
-    size_t length;
+    ucp_request *req;
+    size_t length; // of the data, which the lane has room for
+    bool good;
 };
 
+// The mapping may go while fragments wait for the lane: it is looked up for each of them.
 size_t pack_reply(void *dest, void *arg)
 {
     auto *p = static_cast<reply_pack *>(arg);
-    memcpy(dest, &p->hdr, sizeof(p->hdr));
-    if (p->length != 0) {
-        memcpy(static_cast<char *>(dest) + sizeof(p->hdr), p->data, p->length);
+    const uint64_t *c = p->req->control_data; // memh, address, length, initiator's request, offset
+    wire::data_hdr hdr = {p->req->ep->remote_id, c[3], c[4]};
+    p->good = access_mapped(p->req->worker, c[0], c[1] + c[4], p->length, RIGHT_READ,
+                            [&](const char *from) {
+                                memcpy(static_cast<char *>(dest) + sizeof(hdr), from, p->length);
+                            });
+    if (!p->good) {
+        hdr.offset = GET_FAILED;
+        p->length = 0;
     }
-    return sizeof(p->hdr) + p->length;
+    memcpy(dest, &hdr, sizeof(hdr));
+    return sizeof(hdr) + p->length;
 }
 
-// The mapping may go while fragments wait for the lane: it is looked up for each of them.
 ucs_status_t reply_progress(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
     req->pend_lane = ep->am_lane_index;
-    uint64_t *c = req->control_data; // memh, address, length, initiator's request, offset
+    uint64_t *c = req->control_data;
     size_t n = std::min<size_t>(c[2] - c[4], ep->limits.max_bcopy - sizeof(wire::data_hdr));
-    reply_pack pack = {{ep->remote_id, c[3], c[4]}, reinterpret_cast<void *>(c[1] + c[4]), n};
-    bool good = is_mapped(req->worker, c[0], c[1] + c[4], n, RIGHT_READ);
-    if (!good) {
-        pack = {{ep->remote_id, c[3], GET_FAILED}, nullptr, 0};
-    }
+    reply_pack pack = {req, n, false};
     ssize_t sent = uct_ep_am_bcopy(ep->am_ep, AM_ID_RMA_GET_REPLY, pack_reply, &pack, 0);
     if (sent < 0) {
         return static_cast<ucs_status_t>(sent);
     }
     c[4] += n;
-    if (good && c[4] < c[2]) {
+    if (pack.good && c[4] < c[2]) {
         return UCS_INPROGRESS;
     }
     complete(req, UCS_OK);

@@ -184,14 +184,15 @@ ucs_status_t rma_put_handler(void *arg, void *data, size_t length, unsigned)
     }
     memcpy(&hdr, data, sizeof(hdr));
     size_t n = length - sizeof(hdr);
-    if (!is_mapped(worker, hdr.memh, hdr.address, n, RIGHT_WRITE)) {
+    bool good = access_mapped(worker, hdr.memh, hdr.address, n, RIGHT_WRITE, [&](char *to) {
+        memcpy(to, static_cast<char *>(data) + sizeof(hdr), n);
+    });
+    if (!good) {
         ucs_error(
             "worker %p: a put of %zu bytes to 0x%llx is outside the mapping it names, or denied",
             (void *)worker, n, (unsigned long long)hdr.address);
         drop_stale(worker, "put");
-        return UCS_OK;
     }
-    memcpy(reinterpret_cast<void *>(hdr.address), static_cast<char *>(data) + sizeof(hdr), n);
     return UCS_OK;
 }
 
