@@ -174,4 +174,9 @@ class cm_conn {
     size_t received_bytes_ = 0;
 };
 
+// What went wrong before the server had answered, from the error of an event.
+ucs_status_t connect_status(int error);
+
+void copy_name(char (&out)[UCT_DEVICE_NAME_MAX], const std::string &name);
+
 } // namespace uct::ofi

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The server's side of the handshake, in its order: the request and what follows of its private
+// data, the answer, the client's NOTIFY.
+#include "uct/ofi/cm/conn.h"
+
+#include "ucs/error.h"
+#include "ucs/sockaddr.h"
+#include "ucs/sys.h"
+#include "uct/ofi/cm/ep.h"
+#include "uct/ofi/cm/listener.h"
+#include "uct/ofi/core/address.h"
+#include "uct/ofi/core/route.h"
+
+#include <cstring>
+
+namespace uct::ofi {
+
+namespace {
+
+constexpr uint64_t linger_ns = 3'000'000'000;   // for the peer to take the last message
+constexpr uint64_t collect_ns = 10'000'000'000; // for a client to send the rest of its request
+
+} // namespace
+
+void cm_conn::on_request(const void *data, size_t length)
+{
+    cm_wire::message m;
+    if (!listener_ || remote_.ss_family == AF_UNSPEC || !cm_wire::parse(data, length, m) ||
+        m.type != cm_wire::type::connect) {
+        ucs_debug("dropping a connection request that is not of this protocol");
+        engine_.retire(this);
+        return;
+    }
+    if (engine_.provider().transport != "tcp" && info_->domain_attr->name) {
+        device_name_ = info_->domain_attr->name;
+    }
+    begin_data(m);
+    if (state_ != state::collecting) {
+        return;
+    }
+    // The rest comes on the connection, so there has to be one.
+    ucs_status_t status = ucs::guard([&] {
+        open_endpoint(info_.get());
+        accept_core(cm_wire::type::proceed);
+    });
+    if (status != UCS_OK) {
+        engine_.retire(this);
+        return;
+    }
+    deadline_ = ucs::monotonic_ns() + collect_ns;
+    engine_.arm_deadlines();
+}
+
+void cm_conn::deliver_request(cm_engine::lock &held)
+{
+    if (!listener_ || listener_->closing()) {
+        reject();
+        return;
+    }
+    if (device_name_.empty()) {
+        device_name_ = listener_->device();
+    }
+    if (device_name_.empty()) {
+        try {
+            device_name_ = find_route(engine_.provider(), remote(), nullptr).device;
+        } catch (const ucs::error &e) {
+            ucs_debug("%s", e.what());
+        }
+    }
+    device_address address;
+    uct_cm_remote_data_t data = remote_data(&address);
+    sockaddr_storage client = remote_;
+    uct_cm_listener_conn_request_args_t args{};
+    args.field_mask = UCT_CM_LISTENER_CONN_REQUEST_ARGS_FIELD_DEV_NAME |
+                      UCT_CM_LISTENER_CONN_REQUEST_ARGS_FIELD_CONN_REQUEST |
+                      UCT_CM_LISTENER_CONN_REQUEST_ARGS_FIELD_REMOTE_DATA |
+                      UCT_CM_LISTENER_CONN_REQUEST_ARGS_FIELD_CLIENT_ADDR;
+    copy_name(args.dev_name, device_name_);
+    args.conn_request = this;
+    args.remote_data = &data;
+    args.client_address.addr = reinterpret_cast<sockaddr *>(&client);
+    args.client_address.addrlen =
+        static_cast<socklen_t>(ucs::sockaddr_length(args.client_address.addr));
+    delivered_ = true;
+    cm_listener *listener = listener_;
+    engine_.call_out(held, this, listener, [&] { listener->run_callback(args); });
+}
+
+void cm_conn::accept(cm_ep *user, const void *data, size_t length)
+{
+    if (state_ == state::over) {
+        ucs_debug("the client at %s has gone", ucs::sockaddr_string(remote()).c_str());
+        throw peer_gone{UCS_ERR_CONNECTION_RESET};
+    }
+    const char *bytes = static_cast<const char *>(data);
+    to_send_.assign(bytes, bytes + length);
+    if (endpoint_) {
+        size_t chunk = std::min(length, cm_wire::chunk_max);
+        send({cm_wire::type::reply, static_cast<uint32_t>(length), engine_.incarnation(),
+              to_send_.data(), chunk});
+        send_rest(chunk);
+        to_send_ = std::vector<char>();
+    } else {
+        try {
+            open_endpoint(info_.get());
+            accept_core(cm_wire::type::accept);
+            rest_follows_ = true;
+        } catch (const ucs::error &e) {
+            // Out of memory or descriptors is ours, anything else is a client that has gone.
+            if (e.status() == UCS_ERR_NO_MEMORY) {
+                throw;
+            }
+            ucs_debug("%s", e.what());
+            throw peer_gone{UCS_ERR_CONNECTION_RESET};
+        }
+    }
+    if (listener_) {
+        listener_->remove(this);
+        listener_ = nullptr;
+    }
+    user_ = user;
+    delivered_ = true;
+    received_ = std::vector<char>();
+    state_ = state::accepting;
+}
+
+void cm_conn::accept_core(cm_wire::type type)
+{
+    char first[cm_wire::message_max];
+    size_t length = first_message(first, type);
+    int ret = fi_accept(endpoint_.get(), first, length);
+    if (ret != 0) {
+        close_endpoint();
+        throw ucs::error(UCS_ERR_CONNECTION_RESET, "fi_accept of a request from %s: %s",
+                         ucs::sockaddr_string(remote()).c_str(), fi_strerror(-ret));
+    }
+    info_.reset();
+}
+
+ucs_status_t cm_conn::reject()
+{
+    if (state_ == state::over) {
+        engine_.retire(this);
+        return UCS_ERR_CONNECTION_RESET;
+    }
+    if (endpoint_) {
+        send({cm_wire::type::reject, 0, 0, nullptr, 0});
+        linger();
+        return UCS_OK;
+    }
+    if (engine_.usable(pep_)) {
+        char answer[cm_wire::header_size];
+        size_t length = first_message(answer, cm_wire::type::reject);
+        int ret = fi_reject(pep_, info_->handle, answer, length);
+        info_.reset();
+        engine_.retire(this);
+        return ret == 0 ? UCS_OK : UCS_ERR_CONNECTION_RESET;
+    }
+    // The listener has gone: say it on a connection.
+    ucs_status_t status = ucs::guard([&] {
+        open_endpoint(info_.get());
+        accept_core(cm_wire::type::reject);
+    });
+    if (status == UCS_OK) {
+        linger();
+    } else {
+        engine_.retire(this);
+    }
+    return status;
+}
+
+// A request that the core was not told about yet is refused without a word of ours.
+void cm_conn::drop_request()
+{
+    if (!info_ || !info_->handle) {
+        return;
+    }
+    if (engine_.usable(pep_)) {
+        fi_reject(pep_, info_->handle, nullptr, 0);
+    } else {
+        // Without the passive endpoint only an endpoint can take the socket and close it.
+        fid_ep *endpoint = nullptr;
+        if (fi_endpoint(engine_.device_of(info_.get()).domain(), info_.get(), &endpoint, nullptr) ==
+            0) {
+            fi_close(&endpoint->fid);
+        }
+    }
+    info_.reset();
+}
+
+// The last message is under way; the peer closes when it has it.
+void cm_conn::linger()
+{
+    state_ = state::over;
+    lingering_ = true;
+    due_ = 0;
+    if (listener_) {
+        listener_->remove(this);
+        listener_ = nullptr;
+    }
+    deadline_ = ucs::monotonic_ns() + linger_ns;
+    engine_.arm_deadlines();
+}
+
+void cm_conn::on_deadline()
+{
+    deadline_ = 0;
+    if (lingering_ || state_ == state::collecting) {
+        engine_.retire(this);
+    }
+}
+
+void cm_conn::forget_listener(bool pep_stays)
+{
+    listener_ = nullptr;
+    if (pep_stays || !movable()) {
+        return;
+    }
+    // The core's request dies with the passive endpoint, a connection does not.
+    ucs_status_t status = ucs::guard([&] {
+        open_endpoint(info_.get());
+        accept_core(cm_wire::type::proceed);
+    });
+    if (status != UCS_OK) {
+        drop_request();
+        state_ = state::over;
+    }
+}
+
+void cm_conn::deliver_notify(cm_engine::lock &held)
+{
+    if (!user_) {
+        return;
+    }
+    const cm_ep::callbacks &user = user_->user();
+    told_open_ = status_ == UCS_OK;
+    uct_cm_ep_server_conn_notify_args_t args{};
+    args.field_mask = UCT_CM_EP_SERVER_CONN_NOTIFY_ARGS_FIELD_STATUS;
+    args.status = status_;
+    cm_ep *ep = user_;
+    if (user.notify) {
+        engine_.call_out(held, this, ep, [&] { user.notify(ep, user.user_data, &args); });
+    }
+}
+
+} // namespace uct::ofi
