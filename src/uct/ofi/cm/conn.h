@@ -174,6 +174,12 @@ class cm_conn {
     size_t received_bytes_ = 0;
 };
 
+// The engine holds its connections by their links.
+struct cm_engine::lists {
+    ucs::list<cm_conn, &cm_conn::conn_link> all;
+    ucs::list<cm_conn, &cm_conn::due_link> due;
+};
+
 // What went wrong before the server had answered, from the error of an event.
 ucs_status_t connect_status(int error);
 

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The turn of a connection manager: completions before events, so that what the peer said is heard
+// before that it left; then the callbacks; then to sleep, if the provider agrees.
+#include "uct/ofi/cm/engine.h"
+
+#include "ucs/error.h"
+#include "uct/ofi/cm/conn.h"
+
+#include <cerrno>
+
+namespace uct::ofi {
+
+namespace {
+
+// The fid is the first member of every object.
+fid_pep *fid_to_pep(fid_t fid)
+{
+    return reinterpret_cast<fid_pep *>(fid);
+}
+
+} // namespace
+
+void cm_engine::progress()
+{
+    lock held(mutex_);
+    if (driver_.polling() || turn_thread_ != std::thread::id()) {
+        return;
+    }
+    driver_.used_up();
+    bool did_something = false;
+    do {
+        while (take_turn(held)) {
+            did_something = true;
+        }
+    } while (!may_sleep());
+    if (did_something) {
+        driver_.stir();
+    }
+}
+
+unsigned cm_engine::poll()
+{
+    auto self = shared_from_this(); // a callback may close the connection manager
+    lock held(mutex_, std::try_to_lock);
+    if (!held || turn_thread_ != std::thread::id()) {
+        return 0;
+    }
+    driver_.begin_poll();
+    driver_.used_up();
+    bool did_something = take_turn(held);
+    driver_.end_poll(did_something);
+    return did_something;
+}
+
+bool cm_engine::take_turn(lock &held)
+{
+    turn_thread_ = std::this_thread::get_id();
+    bool did_something = poll_cqs();
+    while (poll_eq()) {
+        did_something = true;
+    }
+    clean();
+    while (cm_conn *conn = lists_->due.pop_front()) {
+        conn->deliver(held);
+        clean();
+        did_something = true;
+    }
+    turn_thread_ = {};
+    return did_something;
+}
+
+bool cm_engine::may_sleep()
+{
+    std::vector<fid *> fids{&eq_->fid};
+    for (auto &device : devices_) {
+        fids.push_back(&device->cq()->fid);
+    }
+    return fi_trywait(fabric_.get(), fids.data(), static_cast<int>(fids.size())) != -FI_EAGAIN;
+}
+
+bool cm_engine::poll_eq()
+{
+    uint32_t event = 0;
+    // tcp decides by errno whether a short read of a handshake is worth another try; a value left
+    // from something else would make it spin on a closed socket.
+    errno = 0;
+    ssize_t ret = fi_eq_read(eq_.get(), &event, event_buffer_.data(), event_buffer_.size(), 0);
+    if (ret == -FI_EAVAIL) {
+        handle_error();
+        return true;
+    }
+    if (ret < static_cast<ssize_t>(sizeof(fi_eq_cm_entry))) {
+        if (ret < 0 && ret != -FI_EAGAIN) {
+            ucs_debug("fi_eq_read: %s", fi_strerror(static_cast<int>(-ret)));
+        }
+        return false;
+    }
+    auto *entry = reinterpret_cast<fi_eq_cm_entry *>(event_buffer_.data());
+    // Out of memory: this event is lost, the thread goes on.
+    ucs::guard([&] { handle_event(event, entry, static_cast<size_t>(ret) - sizeof(*entry)); });
+    return true;
+}
+
+void cm_engine::handle_event(uint32_t event, fi_eq_cm_entry *entry, size_t data_length)
+{
+    if (event == FI_CONNREQ) {
+        info_ptr info(entry->info);
+        auto it = listeners_.find(entry->fid);
+        cm_listener *listener = it == listeners_.end() ? nullptr : it->second;
+        auto *conn = new cm_conn(*this, listener, fid_to_pep(entry->fid), std::move(info));
+        conn->on_request(entry->data, data_length);
+        return;
+    }
+    if (event == FI_SHUTDOWN) {
+        poll_cqs(); // what the peer said before it left
+    }
+    cm_conn *conn = find(entry->fid);
+    if (!conn) {
+        return; // closed meanwhile
+    }
+    if (event == FI_CONNECTED) {
+        conn->on_connected(entry->data, data_length);
+    } else if (event == FI_SHUTDOWN) {
+        conn->on_down(0, nullptr, 0);
+    }
+}
+
+void cm_engine::handle_error()
+{
+    fi_eq_err_entry entry{};
+    if (fi_eq_readerr(eq_.get(), &entry, 0) < 0) {
+        return;
+    }
+    poll_cqs();
+    if (cm_conn *conn = find(entry.fid)) {
+        conn->on_down(entry.err, entry.err_data, entry.err_data_size);
+    }
+}
+
+bool cm_engine::poll_cqs()
+{
+    size_t before = completed_;
+    for (size_t i = 0; i < devices_.size(); ++i) {
+        while (poll_cq(*devices_[i])) {
+        }
+    }
+    return completed_ != before;
+}
+
+// Whether to look again.
+bool cm_engine::poll_cq(cm_device &device)
+{
+    constexpr ssize_t batch = 16;
+    fi_cq_msg_entry entries[batch];
+    ssize_t count = fi_cq_read(device.cq(), entries, batch);
+    if (count == -FI_EAVAIL) {
+        return handle_cq_errors(device);
+    }
+    for (ssize_t i = 0; i < count; ++i) {
+        complete(static_cast<cm_op *>(entries[i].op_context), entries[i].len, 0);
+    }
+    return count == batch;
+}
+
+// All that are there: unlike another read, this asks no socket.
+bool cm_engine::handle_cq_errors(cm_device &device)
+{
+    bool did_something = false;
+    for (;;) {
+        fi_cq_err_entry entry{};
+        if (fi_cq_readerr(device.cq(), &entry, 0) <= 0) {
+            return did_something;
+        }
+        did_something = true;
+        if (entry.op_context) {
+            complete(static_cast<cm_op *>(entry.op_context), 0, entry.err);
+        }
+    }
+}
+
+void cm_engine::complete(cm_op *op, size_t length, int error)
+{
+    ++completed_;
+    if (!op->owner) {
+        op->device->put_op(op);
+    } else if (op->receive) {
+        ucs::guard([&] { op->owner->on_received(op, length, error); });
+    } else {
+        op->owner->on_sent(op, error);
+    }
+}
+
+} // namespace uct::ofi
