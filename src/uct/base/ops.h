@@ -55,10 +55,9 @@ struct unsupported<R (*)(A...)> {
         ops.slot = unsupported<decltype(ops.slot)>::call;                                          \
     }
 
-template <class Iface, class Ep, class Guard = no_guard>
-uct_iface_ops_t make_ops()
+template <class Ep, class Guard>
+void fill_ep_ops(uct_iface_ops_t &ops)
 {
-    uct_iface_ops_t ops{};
     UCS_SLOT(ep_put_short, Ep, uct_ep_h, put_short)
     UCS_SLOT(ep_put_bcopy, Ep, uct_ep_h, put_bcopy)
     UCS_SLOT(ep_put_zcopy, Ep, uct_ep_h, put_zcopy)
@@ -75,14 +74,6 @@ uct_iface_ops_t make_ops()
     UCS_SLOT(ep_atomic64_post, Ep, uct_ep_h, atomic64_post)
     UCS_SLOT(ep_atomic32_fetch, Ep, uct_ep_h, atomic32_fetch)
     UCS_SLOT(ep_atomic64_fetch, Ep, uct_ep_h, atomic64_fetch)
-    UCS_SLOT(ep_tag_eager_short, Ep, uct_ep_h, tag_eager_short)
-    UCS_SLOT(ep_tag_eager_bcopy, Ep, uct_ep_h, tag_eager_bcopy)
-    UCS_SLOT(ep_tag_eager_zcopy, Ep, uct_ep_h, tag_eager_zcopy)
-    UCS_SLOT(ep_tag_rndv_zcopy, Ep, uct_ep_h, tag_rndv_zcopy)
-    UCS_SLOT(ep_tag_rndv_cancel, Ep, uct_ep_h, tag_rndv_cancel)
-    UCS_SLOT(ep_tag_rndv_request, Ep, uct_ep_h, tag_rndv_request)
-    UCS_SLOT(iface_tag_recv_zcopy, Iface, uct_iface_h, tag_recv_zcopy)
-    UCS_SLOT(iface_tag_recv_cancel, Iface, uct_iface_h, tag_recv_cancel)
     UCS_SLOT(ep_pending_add, Ep, uct_ep_h, pending_add)
     UCS_SLOT(ep_pending_purge, Ep, uct_ep_h, pending_purge)
     UCS_SLOT(ep_flush, Ep, uct_ep_h, flush)
@@ -94,6 +85,24 @@ uct_iface_ops_t make_ops()
     UCS_SLOT(ep_destroy, Ep, uct_ep_h, destroy)
     UCS_SLOT(ep_get_address, Ep, uct_ep_h, get_address)
     UCS_SLOT(ep_connect_to_ep, Ep, uct_ep_h, connect_to_ep)
+}
+
+template <class Iface, class Ep, class Guard>
+void fill_tag_ops(uct_iface_ops_t &ops)
+{
+    UCS_SLOT(ep_tag_eager_short, Ep, uct_ep_h, tag_eager_short)
+    UCS_SLOT(ep_tag_eager_bcopy, Ep, uct_ep_h, tag_eager_bcopy)
+    UCS_SLOT(ep_tag_eager_zcopy, Ep, uct_ep_h, tag_eager_zcopy)
+    UCS_SLOT(ep_tag_rndv_zcopy, Ep, uct_ep_h, tag_rndv_zcopy)
+    UCS_SLOT(ep_tag_rndv_cancel, Ep, uct_ep_h, tag_rndv_cancel)
+    UCS_SLOT(ep_tag_rndv_request, Ep, uct_ep_h, tag_rndv_request)
+    UCS_SLOT(iface_tag_recv_zcopy, Iface, uct_iface_h, tag_recv_zcopy)
+    UCS_SLOT(iface_tag_recv_cancel, Iface, uct_iface_h, tag_recv_cancel)
+}
+
+template <class Iface, class Guard>
+void fill_iface_ops(uct_iface_ops_t &ops)
+{
     UCS_SLOT(iface_accept, Iface, uct_iface_h, accept)
     UCS_SLOT(iface_reject, Iface, uct_iface_h, reject)
     UCS_SLOT(iface_flush, Iface, uct_iface_h, flush)
@@ -117,6 +126,15 @@ uct_iface_ops_t make_ops()
     } else {
         ops.ep_create = unsupported<decltype(ops.ep_create)>::call;
     }
+}
+
+template <class Iface, class Ep, class Guard = no_guard>
+uct_iface_ops_t make_ops()
+{
+    uct_iface_ops_t ops{};
+    fill_ep_ops<Ep, Guard>(ops);
+    fill_tag_ops<Iface, Ep, Guard>(ops);
+    fill_iface_ops<Iface, Guard>(ops);
     return ops;
 }
 
