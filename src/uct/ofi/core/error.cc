@@ -8,67 +8,65 @@
 
 namespace uct::ofi {
 
+namespace {
+
+struct meaning {
+    int fi_errno;
+    ucs_status_t status;
+};
+
+constexpr meaning meanings[] = {
+    {0, UCS_OK},
+    {FI_EAGAIN, UCS_ERR_NO_RESOURCE},
+    {FI_EINVAL, UCS_ERR_INVALID_PARAM},
+    {FI_EFAULT, UCS_ERR_INVALID_PARAM},
+    {FI_EBADFLAGS, UCS_ERR_INVALID_PARAM},
+    {FI_EOPBADSTATE, UCS_ERR_INVALID_PARAM},
+    {FI_ENOMEM, UCS_ERR_NO_MEMORY},
+    {FI_ENOSPC, UCS_ERR_NO_MEMORY},
+    {FI_ETOOSMALL, UCS_ERR_NO_MEMORY},
+    {FI_EMFILE, UCS_ERR_NO_MEMORY},
+    {FI_ENOSYS, UCS_ERR_UNSUPPORTED},
+    {FI_EOPNOTSUPP, UCS_ERR_UNSUPPORTED},
+    {FI_ENOPROTOOPT, UCS_ERR_UNSUPPORTED},
+    {FI_ENODATA, UCS_ERR_NO_DEVICE},
+    {FI_ENODEV, UCS_ERR_NO_DEVICE},
+    {FI_EADDRNOTAVAIL, UCS_ERR_NO_DEVICE},
+    {FI_EADDRINUSE, UCS_ERR_BUSY},
+    {FI_EBUSY, UCS_ERR_BUSY},
+    {FI_EALREADY, UCS_ERR_ALREADY_EXISTS},
+    {FI_EISCONN, UCS_ERR_ALREADY_EXISTS},
+    {FI_ECANCELED, UCS_ERR_CANCELED},
+    {FI_ECONNREFUSED, UCS_ERR_NOT_CONNECTED},
+    {FI_ENOTCONN, UCS_ERR_NOT_CONNECTED},
+    {FI_ECONNRESET, UCS_ERR_CONNECTION_RESET},
+    {FI_ECONNABORTED, UCS_ERR_CONNECTION_RESET},
+    {FI_ESHUTDOWN, UCS_ERR_CONNECTION_RESET},
+    {EPIPE, UCS_ERR_CONNECTION_RESET},
+    {FI_EHOSTUNREACH, UCS_ERR_UNREACHABLE},
+    {FI_ENETUNREACH, UCS_ERR_UNREACHABLE},
+    {FI_EHOSTDOWN, UCS_ERR_UNREACHABLE},
+    {FI_ENETDOWN, UCS_ERR_UNREACHABLE},
+    {FI_ENOENT, UCS_ERR_UNREACHABLE},
+    {FI_ETIMEDOUT, UCS_ERR_ENDPOINT_TIMEOUT},
+    {FI_ETRUNC, UCS_ERR_MESSAGE_TRUNCATED},
+    {FI_EMSGSIZE, UCS_ERR_MESSAGE_TRUNCATED},
+    {FI_E2BIG, UCS_ERR_MESSAGE_TRUNCATED},
+    {FI_EACCES, UCS_ERR_REJECTED},
+    {EPERM, UCS_ERR_REJECTED},
+    {FI_EINPROGRESS, UCS_INPROGRESS},
+};
+
+} // namespace
+
 ucs_status_t status_of(int fi_errno) noexcept
 {
-    switch (std::abs(fi_errno)) {
-    case 0:
-        return UCS_OK;
-    case FI_EAGAIN:
-        return UCS_ERR_NO_RESOURCE;
-    case FI_EINVAL:
-    case FI_EFAULT:
-    case FI_EBADFLAGS:
-    case FI_EOPBADSTATE:
-        return UCS_ERR_INVALID_PARAM;
-    case FI_ENOMEM:
-    case FI_ENOSPC:
-    case FI_ETOOSMALL:
-    case FI_EMFILE:
-        return UCS_ERR_NO_MEMORY;
-    case FI_ENOSYS:
-    case FI_EOPNOTSUPP:
-    case FI_ENOPROTOOPT:
-        return UCS_ERR_UNSUPPORTED;
-    case FI_ENODATA:
-    case FI_ENODEV:
-    case FI_EADDRNOTAVAIL:
-        return UCS_ERR_NO_DEVICE;
-    case FI_EADDRINUSE:
-    case FI_EBUSY:
-        return UCS_ERR_BUSY;
-    case FI_EALREADY:
-    case FI_EISCONN:
-        return UCS_ERR_ALREADY_EXISTS;
-    case FI_ECANCELED:
-        return UCS_ERR_CANCELED;
-    case FI_ECONNREFUSED:
-    case FI_ENOTCONN:
-        return UCS_ERR_NOT_CONNECTED;
-    case FI_ECONNRESET:
-    case FI_ECONNABORTED:
-    case FI_ESHUTDOWN:
-    case EPIPE:
-        return UCS_ERR_CONNECTION_RESET;
-    case FI_EHOSTUNREACH:
-    case FI_ENETUNREACH:
-    case FI_EHOSTDOWN:
-    case FI_ENETDOWN:
-    case FI_ENOENT:
-        return UCS_ERR_UNREACHABLE;
-    case FI_ETIMEDOUT:
-        return UCS_ERR_ENDPOINT_TIMEOUT;
-    case FI_ETRUNC:
-    case FI_EMSGSIZE:
-    case FI_E2BIG:
-        return UCS_ERR_MESSAGE_TRUNCATED;
-    case FI_EACCES:
-    case EPERM:
-        return UCS_ERR_REJECTED;
-    case FI_EINPROGRESS:
-        return UCS_INPROGRESS;
-    default:
-        return UCS_ERR_IO_ERROR;
+    for (const meaning &known : meanings) {
+        if (known.fi_errno == std::abs(fi_errno)) {
+            return known.status;
+        }
     }
+    return UCS_ERR_IO_ERROR;
 }
 
 void check(long ret, const char *what)
