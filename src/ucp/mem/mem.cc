@@ -293,6 +293,90 @@ void release_memh(ucp_request *req) noexcept
     req->rndv.zmemh = nullptr;
 }
 
+namespace {
+
+// What the parameters of ucp_mem_map() ask for.
+struct map_request {
+    unsigned flags;
+    void *address;
+    size_t length; // not known of an import
+    bool alloc;
+    bool fixed;
+    bool import;
+};
+
+ucs_status_t read_params(const ucp_mem_map_params_t *params, map_request *m)
+{
+    uint64_t mask = params->field_mask;
+    m->flags = mask & UCP_MEM_MAP_PARAM_FIELD_FLAGS ? params->flags : 0;
+    m->address = mask & UCP_MEM_MAP_PARAM_FIELD_ADDRESS ? params->address : nullptr;
+    m->alloc = m->flags & UCP_MEM_MAP_ALLOCATE;
+    m->fixed = m->flags & UCP_MEM_MAP_FIXED;
+    m->import = mask & UCP_MEM_MAP_PARAM_FIELD_EXPORTED_MEMH_BUFFER;
+    UCS_CHECK_ARG(!m->import || (!m->alloc && !m->fixed && params->exported_memh_buffer),
+                  "ucp_mem_map: params->exported_memh_buffer must not be NULL nor come with "
+                  "ALLOCATE or FIXED");
+    UCS_CHECK_ARG(m->import || mask & UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+                  "ucp_mem_map: params->field_mask must have LENGTH");
+    m->length = m->import ? 0 : params->length;
+    UCS_CHECK_ARG(m->alloc || m->address || m->length == 0,
+                  "ucp_mem_map: params->address must not be NULL without ALLOCATE");
+    UCS_CHECK_ARG(!m->fixed || m->alloc, "ucp_mem_map: params->flags has FIXED without ALLOCATE");
+    UCS_CHECK_ARG(!m->fixed ||
+                      (m->address && reinterpret_cast<uintptr_t>(m->address) % page_size() == 0),
+                  "ucp_mem_map: params->address %p must be page aligned with FIXED", m->address);
+    UCS_CHECK_ARG((m->flags & (UCP_MEM_MAP_NONBLOCK | UCP_MEM_MAP_LOCK)) !=
+                      (UCP_MEM_MAP_NONBLOCK | UCP_MEM_MAP_LOCK),
+                  "ucp_mem_map: params->flags must not have both NONBLOCK and LOCK");
+    // What is not known to be on a device may be in host memory.
+    unsigned type = mask & UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE ? raw_value(params->memory_type)
+                                                               : unsigned(UCS_MEMORY_TYPE_HOST);
+    if (is_device_memory(type)) {
+        ucs_error("ucp_mem_map: params->memory_type %u: only host memory is supported", type);
+        return UCS_ERR_UNSUPPORTED;
+    }
+    return UCS_OK;
+}
+
+// Throws ucs::error or bad_alloc.
+ucp_mem *map(ucp_context *context, const ucp_mem_map_params_t *params, const map_request &wanted)
+{
+    auto mem = std::make_unique<ucp_mem>();
+    mem->context = context;
+    mem->address = wanted.address;
+    mem->length = wanted.length;
+    mem->alloc_md = -1;
+    mem->mem_type = UCS_MEMORY_TYPE_HOST;
+    const unsigned access = access_of(params);
+    mem->denied = denied_by(access);
+    if (wanted.alloc && wanted.length != 0) {
+        allocate(mem.get(), wanted.address, wanted.length, wanted.fixed, access);
+    }
+    if (wanted.import) {
+        ucs_status_t status = import_memory(mem.get(), params->exported_memh_buffer);
+        if (status != UCS_OK) {
+            throw ucs::error(status, "ucp_mem_map: params->exported_memh_buffer: %s",
+                             ucs_status_string(status));
+        }
+    }
+    if (!register_all(mem.get(), wanted.flags, access)) {
+        unmap(mem.get());
+        throw ucs::error(UCS_ERR_IO_ERROR,
+                         "ucp_mem_map: %zu bytes at %p cannot be locked in memory", mem->length,
+                         mem->address);
+    }
+    try {
+        list(mem.get());
+    } catch (const std::bad_alloc &) {
+        unlist(mem.get());
+        unmap(mem.get());
+        throw;
+    }
+    return mem.release();
+}
+
+} // namespace
+
 } // namespace ucp
 
 extern "C" {
@@ -303,68 +387,12 @@ UCS_EXPORT ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_par
     UCS_CHECK_ARG(context, "ucp_mem_map: context must not be NULL");
     UCS_CHECK_ARG(params, "ucp_mem_map: params must not be NULL");
     UCS_CHECK_ARG(memh_p, "ucp_mem_map: memh_p must not be NULL");
-    uint64_t mask = params->field_mask;
-    unsigned flags = mask & UCP_MEM_MAP_PARAM_FIELD_FLAGS ? params->flags : 0;
-    void *address = mask & UCP_MEM_MAP_PARAM_FIELD_ADDRESS ? params->address : nullptr;
-    bool alloc = flags & UCP_MEM_MAP_ALLOCATE;
-    bool fixed = flags & UCP_MEM_MAP_FIXED;
-    bool import = mask & UCP_MEM_MAP_PARAM_FIELD_EXPORTED_MEMH_BUFFER;
-    UCS_CHECK_ARG(!import || (!alloc && !fixed && params->exported_memh_buffer),
-                  "ucp_mem_map: params->exported_memh_buffer must not be NULL nor come with "
-                  "ALLOCATE or FIXED");
-    UCS_CHECK_ARG(import || mask & UCP_MEM_MAP_PARAM_FIELD_LENGTH,
-                  "ucp_mem_map: params->field_mask must have LENGTH");
-    size_t length = import ? 0 : params->length;
-    UCS_CHECK_ARG(alloc || address || length == 0,
-                  "ucp_mem_map: params->address must not be NULL without ALLOCATE");
-    UCS_CHECK_ARG(!fixed || alloc, "ucp_mem_map: params->flags has FIXED without ALLOCATE");
-    UCS_CHECK_ARG(!fixed ||
-                      (address && reinterpret_cast<uintptr_t>(address) % ucp::page_size() == 0),
-                  "ucp_mem_map: params->address %p must be page aligned with FIXED", address);
-    UCS_CHECK_ARG((flags & (UCP_MEM_MAP_NONBLOCK | UCP_MEM_MAP_LOCK)) !=
-                      (UCP_MEM_MAP_NONBLOCK | UCP_MEM_MAP_LOCK),
-                  "ucp_mem_map: params->flags must not have both NONBLOCK and LOCK");
-    // What is not known to be on a device may be in host memory.
-    unsigned type = mask & UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE ? ucp::raw_value(params->memory_type)
-                                                               : unsigned(UCS_MEMORY_TYPE_HOST);
-    if (ucp::is_device_memory(type)) {
-        ucs_error("ucp_mem_map: params->memory_type %u: only host memory is supported", type);
-        return UCS_ERR_UNSUPPORTED;
+    ucp::map_request wanted;
+    ucs_status_t status = ucp::read_params(params, &wanted);
+    if (status != UCS_OK) {
+        return status;
     }
-    return ucs::guard([&] {
-        auto mem = std::make_unique<ucp_mem>();
-        mem->context = context;
-        mem->address = address;
-        mem->length = length;
-        mem->alloc_md = -1;
-        mem->mem_type = UCS_MEMORY_TYPE_HOST;
-        const unsigned access = ucp::access_of(params);
-        mem->denied = ucp::denied_by(access);
-        if (alloc && length != 0) {
-            ucp::allocate(mem.get(), address, length, fixed, access);
-        }
-        if (import) {
-            ucs_status_t status = ucp::import_memory(mem.get(), params->exported_memh_buffer);
-            if (status != UCS_OK) {
-                throw ucs::error(status, "ucp_mem_map: params->exported_memh_buffer: %s",
-                                 ucs_status_string(status));
-            }
-        }
-        if (!ucp::register_all(mem.get(), flags, access)) {
-            ucp::unmap(mem.get());
-            throw ucs::error(UCS_ERR_IO_ERROR,
-                             "ucp_mem_map: %zu bytes at %p cannot be locked in memory", mem->length,
-                             mem->address);
-        }
-        try {
-            ucp::list(mem.get());
-        } catch (const std::bad_alloc &) {
-            ucp::unlist(mem.get());
-            ucp::unmap(mem.get());
-            throw;
-        }
-        *memh_p = mem.release();
-    });
+    return ucs::guard([&] { *memh_p = ucp::map(context, params, wanted); });
 }
 
 UCS_EXPORT ucs_status_t ucp_mem_unmap(ucp_context_h context, ucp_mem_h memh)
