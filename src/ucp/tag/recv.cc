@@ -241,6 +241,19 @@ UCS_ALWAYS_INLINE ucs_status_t arrived(ucp_worker *worker, uint64_t tag, void *m
     return keep ? UCS_INPROGRESS : UCS_OK;
 }
 
+// The first fragment of a message that no receive has asked for yet.
+void keep_first(worker_proto *proto, partial *part, recv_desc *desc, const wire::tag_first_hdr &hdr,
+                const char *payload, size_t length)
+{
+    memcpy(desc->data, payload, length);
+    desc->what = recv_desc::content::tag_part;
+    desc->part = part;
+    desc->ep_id = hdr.ep;
+    desc->req_id = hdr.req;
+    part->desc = desc;
+    proto->tags.add_msg(&desc->match, hdr.tag);
+}
+
 } // namespace
 
 ucs_status_t tag_eager_handler(void *arg, void *data, size_t length, unsigned flags)
@@ -313,13 +326,7 @@ ucs_status_t tag_first_handler(void *arg, void *data, size_t length, unsigned)
             send_ack(worker, hdr.ep, hdr.req);
         }
     } else {
-        memcpy(desc->data, payload, n);
-        desc->what = recv_desc::content::tag_part;
-        desc->part = part;
-        desc->ep_id = hdr.ep;
-        desc->req_id = hdr.req;
-        part->desc = desc;
-        proto->tags.add_msg(&desc->match, hdr.tag);
+        keep_first(proto, part, desc, hdr, payload, n);
     }
     if (part->received == part->total) { // short, and posted before the sender knew its lanes
         if (desc && hdr.req != 0) {
