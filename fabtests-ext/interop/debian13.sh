@@ -54,7 +54,7 @@ foreign_provider_test()
 guest()
 {
     local status=0 foreign
-    export IPATH_NO_BACKTRACE=1
+    export IPATH_NO_BACKTRACE=1 MAKEFILES=$top_srcdir/unity.mk
     { [ -f config.status ] || configure; } >configure.log 2>&1 || { tail -n 30 configure.log; exit 1; }
     make -k -j "$JOBS" check TESTS= TEST_CXXFLAGS=-O0 PCH=yes >make.log 2>&1 ||
         { grep -E 'error|warning' make.log; tail -n 30 make.log; exit 1; }
