@@ -17,6 +17,18 @@ inline std::string strict_core_folder()
     return self.substr(0, at) + "/fabtests-ext/strict/.libs";
 }
 
+// A variable of the environment while it lives.
+class environment {
+  public:
+    environment(const char *name, const char *value) : name_(name) { setenv(name, value, 1); }
+    environment(const environment &) = delete;
+    environment &operator=(const environment &) = delete;
+    ~environment() { unsetenv(name_); }
+
+  private:
+    const char *name_;
+};
+
 inline bool use_strict_cores()
 {
     return setenv("FI_PROVIDER_PATH", strict_core_folder().c_str(), 1) == 0;

@@ -21,7 +21,7 @@ unsigned iface::poll_cq(fid_cq *cq)
     fi_cq_data_entry entries[batch];
     ssize_t n = fi_cq_read(cq, entries, batch);
     if (n <= 0) {
-        if (used_count_ > 0 && cq == cq_.get()) {
+        if (used_count_ + missing_receives_ > 0 && cq == cq_.get()) {
             repost_used();
         }
         return UCS_LIKELY(n == -FI_EAGAIN) || n == 0 ? 0 : cq_error(cq, n);
@@ -186,9 +186,10 @@ void iface::repost_used()
         if (UCS_UNLIKELY(!post(r))) {
             receives_.put(r);
             ++missing_receives_;
-        } else if (UCS_UNLIKELY(missing_receives_ > 0)) {
-            post_receives(rx_, std::exchange(missing_receives_, 0));
         }
+    }
+    if (UCS_UNLIKELY(missing_receives_ > 0)) {
+        post_receives(rx_, std::exchange(missing_receives_, 0));
     }
 }
 
@@ -196,7 +197,7 @@ bool iface::post(receive_op *r)
 {
     ssize_t ret = fi_recv(rx_, r->payload, limit.segment, r->desc, FI_ADDR_UNSPEC,
                           static_cast<fi_context2 *>(r));
-    if (UCS_UNLIKELY(ret != 0 && ret != -FI_EAGAIN)) {
+    if (UCS_UNLIKELY(ret != 0 && ret != -FI_EAGAIN && !std::exchange(receives_failed_, true))) {
         ucs_error("fi_recv: %s", fi_strerror(static_cast<int>(-ret)));
     }
     return ret == 0;

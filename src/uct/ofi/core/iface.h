@@ -240,6 +240,7 @@ class iface : public uct::iface {
     uint64_t posted_ = 0;           // operations ever
     size_t outstanding_ = 0;        // operations in flight, for the flush of the interface
     unsigned missing_receives_ = 0; // to be posted when there is room again
+    bool receives_failed_ = false;  // for more than lack of room, which was logged
     // Of lent_: each look at the queue lets the core fill more buffers, so all that is there is
     // read at once, and nothing more before that was handled.
     std::unique_ptr<fi_cq_data_entry[]> unseen_;
