@@ -39,6 +39,7 @@ void forget_requests(cq *queue, ep *closed)
 int close_ep(fid_t fid)
 {
     auto *e = self<ep>(fid);
+    e->closing = true;
     e->release(true);
     forget_requests(e->tx, e);
     forget_requests(e->rx, e);
@@ -303,7 +304,7 @@ bool ep::release_one(size_t index)
     if (ret == -FI_EAGAIN) {
         return false;
     }
-    if (ret != 0) {
+    if (ret != 0 && !closing) { // then nothing is asked of it any more, and the peer may be gone
         forbid(about(), "sockets refuses a message: %s", fi_strerror(static_cast<int>(-ret)));
     }
     for (size_t i = 0; i < index; ++i) {

@@ -213,6 +213,7 @@ struct ep {
     bool tx_selective = false;
     bool rx_selective = false;
     bool enabled = false;
+    bool closing = false;
     bool ordered; // messages arrive in the order of their posts
     uint64_t tx_flags;
     uint64_t rx_flags;
