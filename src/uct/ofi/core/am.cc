@@ -181,11 +181,8 @@ UCS_ALWAYS_INLINE ssize_t ep::post_packed(buffer_op *b)
             ++injected_;
             posted_message();
         }
-    } else if (bell_) {
-        ret = post_parts(b);
-        if (UCS_LIKELY(ret == 0)) {
-            owner().put(b);
-        }
+    } else if (UCS_UNLIKELY(!limit.plain)) {
+        ret = bell_ ? post_parts(b) : post_numbered(b);
     } else {
         ret = fi_senddata(target, b->data, b->length, b->desc, with_mark(b->cq_data), address,
                           static_cast<fi_context2 *>(b));
@@ -227,9 +224,10 @@ bool ep::post_held()
 size_t ep::fill_message(buffer_op *b, size_t header_length, const uct_iov_t *iov, size_t count)
 {
     op_pieces &to = b->pieces;
-    size_t own = header_length > 0;
+    size_t prefix = owner().limit.prefix;
+    size_t own = prefix + header_length > 0;
     if (own > 0) {
-        to.iov[0] = {b->data, header_length};
+        to.iov[0] = {b->data - prefix, prefix + header_length};
         to.descs[0] = b->desc;
     }
     size_t n = own + fill_iov(iov, count, to.iov + own, to.descs + own);
@@ -241,7 +239,7 @@ size_t ep::fill_message(buffer_op *b, size_t header_length, const uct_iov_t *iov
         copy_bytes(b->data + length, to.iov[i].iov_base, to.iov[i].iov_len);
         length += to.iov[i].iov_len;
     }
-    to.iov[0] = {b->data, length};
+    to.iov[0] = {b->data - prefix, prefix + length};
     to.descs[0] = b->desc;
     return 1;
 }
@@ -279,9 +277,14 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
     }
     // The header is the caller's again when we return.
     copy_bytes(b->data, header, header_length);
+    size_t pieces = fill_message(b, header_length, iov, count);
+    if (UCS_UNLIKELY(limit.prefix != 0)) {
+        ssize_t ret = post_numbered(b, pieces, id, completion);
+        return UCS_LIKELY(ret == 0) ? UCS_INPROGRESS : post_failed(ret, b);
+    }
     fi_msg message{.msg_iov = b->pieces.iov,
                    .desc = b->pieces.descs,
-                   .iov_count = fill_message(b, header_length, iov, count),
+                   .iov_count = pieces,
                    .addr = address,
                    .context = static_cast<fi_context2 *>(b),
                    .data = with_mark(id)};

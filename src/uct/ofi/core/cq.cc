@@ -124,7 +124,7 @@ UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &
         receives_.put(r); // nobody wants it any more
         return;
     }
-    if (UCS_UNLIKELY((entry.data & (am_batch | am_ping | am_part)) != 0)) {
+    if (UCS_UNLIKELY((entry.data & am_special) != plain_)) {
         on_special(r, entry);
         return;
     }
@@ -134,20 +134,30 @@ UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &
         fifos_->passed(fifo_mark::of(entry.data));
     }
     if (UCS_UNLIKELY(status == UCS_INPROGRESS)) {
-        if (lent_) {
-            return;
+        if (!lent_) {
+            post_another();
         }
-        r = static_cast<receive_op *>(receives_.get()); // the user has the other one
-        if (!r) {
-            ++missing_receives_;
-            return;
-        }
+        return;
     }
     repost(r);
 }
 
+// In place of one that was filled and is kept.
+void iface::post_another()
+{
+    if (auto *r = static_cast<receive_op *>(receives_.get())) {
+        repost(r);
+    } else {
+        ++missing_receives_;
+    }
+}
+
 void iface::on_special(receive_op *r, const fi_cq_data_entry &entry)
 {
+    if (order_ && !(entry.data & am_ping)) {
+        deliver_in_order(r, entry);
+        return;
+    }
     if (entry.data & am_batch) {
         deliver_batch(r, entry.len);
     } else if ((entry.data & am_part) && parts_) {
@@ -193,10 +203,44 @@ void iface::repost_used()
     }
 }
 
+void iface::deliver_in_order(receive_op *r, const fi_cq_data_entry &entry)
+{
+    order_prefix prefix;
+    bool whole = entry.len >= sizeof(prefix);
+    if (whole) {
+        memcpy(&prefix, r->payload - sizeof(prefix), sizeof(prefix));
+    }
+    restore_release(r);
+    receive_order::message m{r, static_cast<uint32_t>(entry.len - sizeof(prefix)),
+                             static_cast<uint8_t>(entry.data & am_id_mask)};
+    auto verdict = whole && (entry.data & am_sequenced) ? order_->arrived(prefix, m)
+                                                        : receive_order::verdict::drop;
+    if (verdict == receive_order::verdict::drop) {
+        ucs_error("%s/%s: dropped a message of %zu bytes that has no place in the order",
+                  domain.provider.transport.c_str(), domain.dev.name.c_str(), entry.len);
+        repost(r);
+        return;
+    }
+    if (verdict == receive_order::verdict::later) {
+        post_another();
+        return;
+    }
+    if (deliver(m.id, r->payload, m.length, UCT_CB_PARAM_FLAG_DESC) == UCS_INPROGRESS) {
+        post_another();
+    } else {
+        repost(r);
+    }
+    while (order_->take(prefix.sender, &m)) {
+        if (deliver(m.id, m.buffer->payload, m.length, UCT_CB_PARAM_FLAG_DESC) != UCS_INPROGRESS) {
+            receives_.put(m.buffer);
+        }
+    }
+}
+
 bool iface::post(receive_op *r)
 {
-    ssize_t ret = fi_recv(rx_, r->payload, limit.segment, r->desc, FI_ADDR_UNSPEC,
-                          static_cast<fi_context2 *>(r));
+    ssize_t ret = fi_recv(rx_, r->payload - limit.prefix, limit.segment + limit.prefix, r->desc,
+                          FI_ADDR_UNSPEC, static_cast<fi_context2 *>(r));
     if (UCS_UNLIKELY(ret != 0 && ret != -FI_EAGAIN && !std::exchange(receives_failed_, true))) {
         ucs_error("fi_recv: %s", fi_strerror(static_cast<int>(-ret)));
     }
@@ -271,13 +315,11 @@ void iface::finish(op *o, ucs_status_t status)
 void iface::finish_special(op *o, ucs_status_t status)
 {
     auto *b = static_cast<buffer_op *>(o);
-    if (o->what == op::kind::get_bcopy) {
-        if (status == UCS_OK) {
-            b->unpack(b->arg, b->data, b->length);
-        }
-        return;
-    }
-    if (o->what == op::kind::fetch && status == UCS_OK) {
+    if (o->what == op::kind::numbered_send) {
+        left_order(b);
+    } else if (o->what == op::kind::get_bcopy && status == UCS_OK) {
+        b->unpack(b->arg, b->data, b->length);
+    } else if (o->what == op::kind::fetch && status == UCS_OK) {
         memcpy(b->arg, b->data + ep::atomic_result, b->length);
     }
 }

@@ -129,6 +129,8 @@ class ep final : public uct::ep {
     ssize_t send_packed(buffer_op *b, uint64_t data, size_t length);
     ssize_t post_packed(buffer_op *b);
     ssize_t post_parts(buffer_op *b);
+    ssize_t post_numbered(buffer_op *b);
+    ssize_t post_numbered(buffer_op *b, size_t pieces, uint64_t data, uct_completion_t *completion);
     size_t fill_message(buffer_op *b, size_t header_length, const uct_iov_t *iov, size_t count);
     ssize_t send_small(buffer_op *b, uint8_t id, size_t length, unsigned alone);
     bool streaming(unsigned alone);

@@ -92,6 +92,11 @@ size_t default_segment(const uct::ofi::md &domain, bool fifo)
                                                   : socket_segment;
 }
 
+bool wants_prefix(const uct::ofi::md &domain)
+{
+    return !domain.on_node() && !keeps_order(domain.info.get());
+}
+
 limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
 {
     const fi_info &info = *domain.info;
@@ -99,15 +104,19 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
     l.segment = config.v.seg_size == ucs::config::memunits_auto || config.v.seg_size == 0
                     ? default_segment(domain, config.v.fifo)
                     : std::max<size_t>(config.v.seg_size, 512);
-    l.segment = std::min(l.segment, info.ep_attr->max_msg_size);
-    l.inject = std::min(info.tx_attr->inject_size, l.segment);
+    l.prefix = wants_prefix(domain) ? sizeof(order_prefix) : 0;
+    l.segment = std::min(l.segment, info.ep_attr->max_msg_size - l.prefix);
+    // What is injected has no completion to bound the window by.
+    l.inject = l.prefix ? 0 : std::min(info.tx_attr->inject_size, l.segment);
     l.whole = domain.on_node() ? l.inject : l.segment; // see parts.h
+    l.plain = !domain.on_node() && !l.prefix;
     l.max_short = std::clamp(l.inject, least_short, short_limit);
     l.max_header = std::min<size_t>(l.segment, 512);
     l.on_stack = std::min(l.inject, l.max_short);
     l.batched = domain.provider.transport == "tcp" ? std::min(config.v.batch, l.segment / 4) : 0;
     // shm's queue has a bound of its own.
     l.inject_run = domain.on_node() ? SIZE_MAX : std::max(config.v.backlog / ep::most_marks, 1u);
+    l.inject_run = l.prefix ? 0 : l.inject_run;
     l.rma = (info.caps & FI_RMA) != 0;
     l.max_iov = std::min<size_t>(info.tx_attr->iov_limit, max_iov);
     // Before libfabric 1.19 a receive with ignored bits of shm does not find what came before it.
@@ -187,16 +196,18 @@ iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct::ofi::md &own
                     o->has_buffer = false;
                     o->link = {};
                 }}),
-      buffers_({.object_size = sizeof(buffer_op) + limit.segment,
+      buffers_({.object_size = sizeof(buffer_op) + limit.prefix + limit.segment,
                 .chunk = 64,
                 .max = 1024,
                 .arg = this,
                 .object_init =
-                    [](void *, void *object) {
+                    [](void *arg, void *object) {
                         auto *b = static_cast<buffer_op *>(object);
                         b->has_buffer = true;
                         b->link = {};
-                        b->data = reinterpret_cast<char *>(b + 1);
+                        b->order = nullptr;
+                        b->data = reinterpret_cast<char *>(b + 1) +
+                                  static_cast<iface *>(arg)->limit.prefix;
                     },
                 .chunk_alloc =
                     [](void *arg, size_t size, size_t align, void **cookie) {
@@ -232,6 +243,10 @@ iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct::ofi::md &own
     if (owner_md.on_node()) {
         parts_ = std::make_unique<part_assembly>(receives_, limit.segment);
     }
+    if (limit.prefix) {
+        order_ = std::make_unique<receive_order>(receives_);
+        plain_ = am_special; // none has all of these
+    }
     // On-node peers are watched in any case.
     if ((params.field_mask & UCT_IFACE_PARAM_FIELD_KEEPALIVE_INTERVAL) &&
         params.keepalive_interval > 0 && !domain.on_node()) {
@@ -241,6 +256,7 @@ iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct::ofi::md &own
 
 iface::~iface()
 {
+    order_.reset(); // it gives buffers back
     while (op *o = flushes_.pop_front()) {
         put(o);
     }
@@ -280,6 +296,12 @@ void iface::init_receive(receive_op *r)
     size_t offset =
         receive_layout(rx_headroom_, limit.segment, am_alignment_, am_align_offset_).payload;
     r->payload = reinterpret_cast<char *>(r) + offset;
+    restore_release(r);
+}
+
+// What stands before the payload may have been overwritten by a prefix.
+void iface::restore_release(receive_op *r)
+{
     uct_recv_desc_t *release = &r->release;
     memcpy(r->payload - rx_headroom_ - sizeof(void *), &release, sizeof(void *));
 }

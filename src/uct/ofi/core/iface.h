@@ -10,6 +10,7 @@
 #include "uct/ofi/core/keepalive.h"
 #include "uct/ofi/core/md.h"
 #include "uct/ofi/core/op.h"
+#include "uct/ofi/core/sequence.h"
 #include "uct/ofi/core/wait_set.h"
 #include "uct/ofi/quirks/parts.h"
 #include "uct/sm/fifo.h"
@@ -26,7 +27,9 @@ namespace uct::ofi {
 constexpr uint64_t am_id_mask = UCT_AM_ID_MAX - 1;
 constexpr uint64_t am_batch = UCT_AM_ID_MAX;    // it is a batch (batch.h)
 constexpr uint64_t am_ping = 2 * UCT_AM_ID_MAX; // it is for nobody: did it arrive?
-constexpr uint64_t am_part = 4 * UCT_AM_ID_MAX; // it is a part of a message (parts.h)
+constexpr uint64_t am_part = 4 * UCT_AM_ID_MAX; // on-node, it is a part of a message (parts.h)
+constexpr uint64_t am_sequenced = am_part;      // off-node, it has a number (sequence.h)
+constexpr uint64_t am_special = am_batch | am_ping | am_part;
 static_assert(am_part < 1ull << fifo_mark_shift);
 
 // Masks of UCS_BIT(UCT_ATOMIC_OP_*) that the core carries out.
@@ -43,7 +46,9 @@ struct peer; // of connectionless cores
 struct limits {
     size_t inject;     // largest message the core copies at once
     size_t segment;    // largest active message; the size of every buffer
+    size_t prefix;     // before each active message, to put it in order; 0: the core keeps order
     size_t whole;      // largest message that the core gets in one
+    bool plain;        // what is not injected goes as it is: not in parts, without a prefix
     size_t max_short;  // largest am_short and put_short
     size_t max_header; // of am_zcopy
     size_t on_stack;   // largest am_short that goes without a pool buffer
@@ -92,6 +97,8 @@ class iface : public uct::iface {
     receive_op *get_receive() { return static_cast<receive_op *>(receives_.get()); }
     void put_receive(receive_op *r) { receives_.put(r); }
     void init_receive(receive_op *r);
+    // An operation is over, or the core is done with it.
+    static void left_order(buffer_op *b);
     // Memory of a pool, registered where the core needs that.
     void *alloc_chunk(size_t size, size_t align, void **cookie);
     static void free_chunk(void *arg, void *chunk, size_t size, void *cookie);
@@ -197,6 +204,7 @@ class iface : public uct::iface {
     std::unique_ptr<peer_srx> lent_;       // the core asks it for buffers, none are posted
     std::unique_ptr<receive_fifos> fifos_; // on-node
     std::unique_ptr<part_assembly> parts_; // on-node
+    std::unique_ptr<receive_order> order_; // where messages have a prefix
     ucs::list<op, &op::link> batches_;     // of all endpoints, not sent yet
     ucs::async_watch event_watch_;         // reset before the descriptor goes
 
@@ -222,6 +230,9 @@ class iface : public uct::iface {
     UCS_NOINLINE unsigned keep_alive();
     void deliver_batch(receive_op *r, size_t length);
     void deliver_part(receive_op *r, const fi_cq_data_entry &entry);
+    void deliver_in_order(receive_op *r, const fi_cq_data_entry &entry);
+    void restore_release(receive_op *r);
+    void post_another();
     UCS_NOINLINE void deliver_aligned(uint8_t id, void *data, size_t length);
     void repost(receive_op *r);
     UCS_NOINLINE void repost_used();
@@ -247,6 +258,8 @@ class iface : public uct::iface {
     size_t unseen_room_ = 0;
     size_t unseen_count_ = 0;
     size_t unseen_at_ = 0;
+    // What completion data has in am_special when its message is nothing special.
+    uint64_t plain_ = 0;
     // Receives that were filled and are posted again when nothing else is to be done, or when they
     // are many: who waits for a message gets it first.
     static constexpr unsigned most_used = 16;

@@ -64,8 +64,8 @@ info_ptr make_hints(uint64_t order)
     return ask;
 }
 
-// Infos of one device: which serves us better. Order first, because messages without it are of no
-// use to the layers above; then what saves them work; then IPv4.
+// Infos of one device: which serves us better. Order first, because to supply it costs; then what
+// saves the layers above work; then IPv4.
 bool better(const fi_info *a, const fi_info *b)
 {
     auto worth = [](const fi_info *info) {
@@ -128,13 +128,13 @@ bool is_core_name(const std::string &name)
            !name.starts_with("ofi_") && !name.starts_with("off_");
 }
 
-// A core that nobody has told us of is used if it has what UCT needs: messages in order to other
-// hosts.
+// A core that nobody has told us of is used if it has what UCT needs: messages to other hosts.
+// Their order we supply (sequence.h).
 bool serves(const device &d)
 {
     const fi_info *info = d.infos.front();
     constexpr uint64_t needed = FI_MSG | FI_SEND | FI_RECV | FI_REMOTE_COMM;
-    return (info->caps & needed) == needed && keeps_order(info);
+    return (info->caps & needed) == needed;
 }
 
 void leave_out(inventory *found, absence a)
@@ -148,9 +148,7 @@ std::vector<device> serving(inventory *found, const core &c, std::vector<device>
 {
     auto rest = std::stable_partition(all.begin(), all.end(), serves);
     for (auto d = rest; d != all.end(); ++d) {
-        leave_out(found, {c.provider, d->name,
-                          keeps_order(d->infos.front()) ? "it sends no messages to other hosts"
-                                                        : "it keeps no order of messages"});
+        leave_out(found, {c.provider, d->name, "it sends no messages to other hosts"});
         for (const fi_info *info : d->infos) {
             fi_freeinfo(const_cast<fi_info *>(info));
         }

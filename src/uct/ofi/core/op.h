@@ -17,6 +17,7 @@ namespace uct::ofi {
 
 class ep;
 class iface;
+class send_order;
 
 struct op : fi_context2 {
     // From get_bcopy on there is something left to do when it ends; from tag_receive on it is of
@@ -32,6 +33,7 @@ struct op : fi_context2 {
         receive,
         get_bcopy,
         fetch,
+        numbered_send, // see sequence.h
         tag_receive,
         tag_catch_all,
         abandoned // ended for the user, and not yet for the core
@@ -68,7 +70,9 @@ struct flush_op : op {
 struct buffer_op : op {
     void *desc; // of the buffer's registration; nullptr where none is needed
     op_pieces pieces;
-    char *data;
+    char *data;        // behind room for an order_prefix, where messages have one
+    send_order *order; // it is numbered by; nullptr: it has no number now
+    uint32_t number;
     size_t length; // of what waits to be sent, of a get, or of an atomic's value
     size_t sent;   // of what leaves in parts
     uint64_t cq_data;

@@ -35,6 +35,7 @@ ssize_t ep::post_parts(buffer_op *b)
         b->sent += n;
         posted_message();
     }
+    owner().put(b);
     return 0;
 }
 

@@ -266,7 +266,7 @@ ucs_status_t rdm_iface::get_device_address(uct_device_addr_t *address)
 ucs_status_t rdm_iface::write_address(uct_iface_addr_t *address)
 {
     rdm_address a{};
-    a.header = make_header(address_kind::rdm, transport_hash(domain.provider.transport),
+    a.header = make_header(own_kind(), transport_hash(domain.provider.transport),
                            sizeof(a) + name_.size());
     a.id = id_;
     a.bell.pid = static_cast<uint32_t>(getpid());
@@ -301,12 +301,18 @@ int rdm_iface::is_reachable(const uct_device_addr_t *device, const uct_iface_add
     return !on_node_ || file_is_there(a, std::string(name, a.name_length()));
 }
 
+// Interfaces that number their messages understand each other, and the others do.
+address_kind rdm_iface::own_kind() const
+{
+    return limit.prefix ? address_kind::rdm_numbered : address_kind::rdm;
+}
+
 // Addresses of one transport have one length: what a caller who knows no length gave is as long as
 // ours.
 bool rdm_iface::read_peer(const uct_iface_addr_t *from, size_t available, rdm_address *about) const
 {
-    return read_address(from, available, address_kind::rdm,
-                        transport_hash(domain.provider.transport), about) &&
+    return read_address(from, available, own_kind(), transport_hash(domain.provider.transport),
+                        about) &&
            about->name_length() == name_.size();
 }
 
@@ -378,11 +384,8 @@ peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
         throw ucs::error(UCS_ERR_UNREACHABLE,
                          "uct_ep_create: the peer's process has no such file in /dev/shm");
     }
-    int inserted = fi_av_insert(av_.get(), p->name.data(), 1, &p->address, 0, nullptr);
-    if (inserted != 1) {
-        throw ucs::error(UCS_ERR_UNREACHABLE, "fi_av_insert on %s: %s",
-                         domain.provider.transport.c_str(),
-                         inserted < 0 ? fi_strerror(-inserted) : "no room for another peer");
+    if (!take_left(*p)) {
+        insert_address(*p);
     }
     peer &found_peer = *(peers_[about.id] = std::move(p));
     try {
@@ -394,6 +397,19 @@ peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
         throw;
     }
     return found_peer;
+}
+
+void rdm_iface::insert_address(peer &p)
+{
+    int inserted = fi_av_insert(av_.get(), p.name.data(), 1, &p.address, 0, nullptr);
+    if (inserted != 1) {
+        throw ucs::error(UCS_ERR_UNREACHABLE, "fi_av_insert on %s: %s",
+                         domain.provider.transport.c_str(),
+                         inserted < 0 ? fi_strerror(-inserted) : "no room for another peer");
+    }
+    if (limit.prefix) {
+        p.order = std::make_unique<send_order>(id_, ++epochs_);
+    }
 }
 
 peer &rdm_iface::wake(peer &p)
@@ -471,12 +487,19 @@ void rdm_iface::forget(peer &p)
         return;
     }
     remove_addresses(p);
+    remove_left();
+    if (p.order && !p.order->idle()) {
+        bool lost = p.failed || p.dead.load(std::memory_order_relaxed);
+        left_peers_.push_back({p.id, std::move(p.order), p.address, lost});
+    }
     peers_.erase(p.id);
 }
 
 void rdm_iface::remove_addresses(peer &p)
 {
-    fi_av_remove(av_.get(), &p.address, 1, 0);
+    if (!p.order || p.order->idle()) {
+        fi_av_remove(av_.get(), &p.address, 1, 0);
+    }
     for (peer::carrier &c : p.carriers) {
         fi_av_remove(av_.get(), &c.address, 1, 0);
     }
@@ -520,6 +543,9 @@ void rdm_iface::put_to_rest(peer &p)
 void rdm_iface::clear_away(peer &p)
 {
     p.failed = true;
+    if (order_) {
+        order_->sender_died(p.id);
+    }
     if (on_node_) {
         shm_file::remove_of_dead(p.name.c_str());
         fifos_->owner_died(p.id);
@@ -612,6 +638,9 @@ ucs_status_t rdm_iface::tag_recv_cancel(uct_tag_context_t *context, int force)
 void rdm_iface::on_unowned(op *o, ucs_status_t status)
 {
     if (o->what == op::kind::abandoned) {
+        if (o->has_buffer) {
+            left_order(static_cast<buffer_op *>(o));
+        }
         put(o);
     } else if (o->what == op::kind::tag_receive) {
         tags_->ended(static_cast<tag_receive_op *>(o), status);

@@ -39,6 +39,7 @@ struct peer {
     std::unique_ptr<remote_bell> bell; // on-node
     std::unique_ptr<shm_lock> lock;    // on-node, of the peer's region
     std::unique_ptr<send_fifo> fifo;   // on-node
+    std::unique_ptr<send_order> order; // where messages have a prefix
     // The endpoints that carry its regions: that of its own domain, in keys of it first.
     struct carrier {
         std::string name;
@@ -101,11 +102,16 @@ class rdm_iface final : public iface {
     void for_each_ep(const std::function<void(ep &)> &call) override;
     ucs_status_t write_address(uct_iface_addr_t *address) override;
     void open_endpoint(unsigned rx_queue_len);
+    address_kind own_kind() const;
     bool read_peer(const uct_iface_addr_t *from, size_t available, rdm_address *about) const;
     peer &find_peer(const rdm_address &about, const char *name);
     peer &wake(peer &p);
     void look_after(peer &p);
+    void insert_address(peer &p);
     void remove_addresses(peer &p);
+    // Peers that left: see left_peer. False: the peer was none of them.
+    bool take_left(peer &p);
+    void remove_left();
     void put_to_rest(peer &p);
     void clear_away(peer &p);
     void bury(peer &p);
@@ -134,6 +140,16 @@ class rdm_iface final : public iface {
     std::unique_ptr<shm_lock> lock_; // on-node, of our own region
     std::map<uint64_t, std::unique_ptr<peer>> peers_;
     std::map<uint64_t, std::unique_ptr<peer>> resting_; // see forget()
+    // Of peers that left while messages were on their way: those have their numbers and the
+    // address.
+    struct left_peer {
+        uint64_t id;
+        std::unique_ptr<send_order> order;
+        fi_addr_t address;
+        bool lost; // it is taken for dead
+    };
+    std::vector<left_peer> left_peers_;
+    uint32_t epochs_ = 0; // of orders, ever
     uint64_t buried_ = 0;
     uint32_t numbered_ = 0;      // endpoints ever
     unsigned polls_ = 0;         // see poll_on_node()
