@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Order of messages over cores that keep none.
+// Order of messages over cores that keep none, and over one where we are told to supply it.
 #include "fabtests-ext/common/strict_cores.h"
 #include "fabtests-ext/conformance/common/uct_entity.h"
 
@@ -209,6 +209,35 @@ TEST_P(uct_strict_order, messages_of_every_kind_between_four_workers)
 
 auto name = [](const auto &info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_order, testing::Values("opx", "worst"), name);
+
+// Over cores that keep order themselves: one on which a strict one stands, and the one of tcp.
+class uct_forced_order : public testing::TestWithParam<std::string> {};
+
+TEST_P(uct_forced_order, messages_of_every_kind_between_four_workers)
+{
+    if (leaks_by_itself(GetParam())) {
+        GTEST_SKIP() << "libfabric before 1.18 does not free its net's endpoints";
+    }
+    environment forced(GetParam() == "psm3" ? "UCX_PSM3_SEQUENCE" : "UCX_TCPRDM_SEQUENCE", "y");
+    send_and_check(GetParam(), 20'000);
+}
+
+INSTANTIATE_TEST_SUITE_P(over, uct_forced_order, testing::Values("psm3", "tcprdm"), name);
+
+TEST(uct_forced_order_of_one, interfaces_that_differ_in_it_refuse_each_other)
+{
+    entity plain("psm3", {});
+    environment forced("UCX_PSM3_SEQUENCE", "y");
+    entity numbered("psm3", {});
+    for (auto [from, to] : {std::pair(&plain, &numbered), std::pair(&numbered, &plain)}) {
+        auto *device = reinterpret_cast<uct_device_addr_t *>(to->device_address.data());
+        auto *address = reinterpret_cast<uct_iface_addr_t *>(to->iface_address.data());
+        EXPECT_FALSE(uct_iface_is_reachable(from->iface, device, address));
+        ucs_status_t status;
+        EXPECT_EQ(from->try_connect(*to, &status), nullptr);
+        EXPECT_EQ(status, UCS_ERR_INVALID_ADDR);
+    }
+}
 
 // Messages to a peer whose last endpoint was destroyed are still on their way when it gets
 // another: these do not overtake those, and put none of them out of place.

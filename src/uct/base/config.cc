@@ -2,9 +2,12 @@
 // The rows of UCT's configuration objects.
 #include "uct/base/config.h"
 
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstddef>
 #include <cstdlib>
+#include <iterator>
 
 namespace uct {
 
@@ -104,6 +107,11 @@ constexpr field iface_fields[] = {
      "with 0, any that the system chooses. Listeners of programs have ports of their own. Of tcp "
      "alone.",
      offsetof(iface_values, ports), &port_range_type},
+    {"SEQUENCE", "auto",
+     "Number active messages and put them in order at the receiver. auto: where the provider keeps "
+     "no order. Processes must agree. Tagged messages are not matched by the provider then. Of "
+     "connectionless endpoints to other hosts.",
+     offsetof(iface_values, sequence), &ternary_},
 };
 struct rows {
     size_t first;
@@ -113,6 +121,16 @@ constexpr rows shm_rows = {0, 5};
 constexpr rows self_rows = {2, 3}; // and of sm
 constexpr rows network_rows = {1, 6};
 constexpr rows tcp_rows = {1, 10};
+
+// Of connectionless endpoints: those of every network, and the last.
+constexpr auto rdm_fields = [] {
+    std::array<field, network_rows.count + 1> found{};
+    for (size_t i = 0; i < network_rows.count; ++i) {
+        found[i] = iface_fields[network_rows.first + i];
+    }
+    found.back() = iface_fields[std::size(iface_fields) - 1];
+    return found;
+}();
 
 constexpr field cm_fields[] = {
     {"PRIV_DATA_LEN", "4k", "Private data a connection request or reply carries, in bytes.",
@@ -145,6 +163,11 @@ std::span<const ucs::config::field> uct_iface_config::fields() const
     std::span<const ucs::config::field> all = uct::iface_fields;
     if (title.empty()) { // of the manual page
         return all;
+    }
+    constexpr const char *connected[] = {"shm", "self", "sm", "tcp", "verbs"};
+    if (std::none_of(std::begin(connected), std::end(connected),
+                     [&](const char *name) { return title == name; })) {
+        return uct::rdm_fields;
     }
     uct::rows rows = title == "shm"    ? uct::shm_rows
                      : title == "self" ? uct::self_rows

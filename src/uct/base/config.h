@@ -61,6 +61,7 @@ struct uct_iface_config final : uct::config_object {
         bool local_pacing = false;  // LOCAL_PACING
         bool fifo = false;          // FIFO
         uct::port_range ports;      // PORT_RANGE
+        ucs::config::ternary sequence = ucs::config::ternary::auto_; // SEQUENCE
     } v;
     std::span<const ucs::config::field> fields() const override;
     void *values() override { return &v; }

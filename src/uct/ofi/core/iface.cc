@@ -92,9 +92,13 @@ size_t default_segment(const uct::ofi::md &domain, bool fifo)
                                                   : socket_segment;
 }
 
-bool wants_prefix(const uct::ofi::md &domain)
+bool wants_prefix(const uct::ofi::md &domain, ucs::config::ternary asked)
 {
-    return !domain.on_node() && !keeps_order(domain.info.get());
+    using ucs::config::ternary;
+    if (domain.on_node() || domain.provider.msg() || asked == ternary::no) {
+        return false;
+    }
+    return asked == ternary::yes || !keeps_order(domain.info.get());
 }
 
 limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
@@ -104,7 +108,7 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
     l.segment = config.v.seg_size == ucs::config::memunits_auto || config.v.seg_size == 0
                     ? default_segment(domain, config.v.fifo)
                     : std::max<size_t>(config.v.seg_size, 512);
-    l.prefix = wants_prefix(domain) ? sizeof(order_prefix) : 0;
+    l.prefix = wants_prefix(domain, config.v.sequence) ? sizeof(order_prefix) : 0;
     l.segment = std::min(l.segment, info.ep_attr->max_msg_size - l.prefix);
     // What is injected has no completion to bound the window by.
     l.inject = l.prefix ? 0 : std::min(info.tx_attr->inject_size, l.segment);
