@@ -125,8 +125,7 @@ bool cq::finish(request *r, void **context)
 int open_cq(fid_domain *d, fi_cq_attr *attr, fid_cq **out, void *context)
 {
     auto *home = self<domain>(d);
-    bool waits = attr->wait_obj != FI_WAIT_NONE;
-    if (waits && !home->about->has_descriptor) {
+    if (attr->wait_obj != FI_WAIT_NONE && !waits(*home->about)) {
         return -FI_ENOSYS;
     }
     if (attr->wait_obj == FI_WAIT_SET) {

@@ -243,6 +243,10 @@ ssize_t ep::submit(std::unique_ptr<request> r, const iovec *iov, void *const *de
         check_target(*r, target);
         r->to = target.inner;
     }
+    if (refusals > 0 && !receives(r->what)) {
+        --refusals;
+        return -FI_EAGAIN;
+    }
     if (refuses_one_of > 0 && draw() % refuses_one_of == 0) {
         return -FI_EAGAIN;
     }
@@ -357,6 +361,7 @@ int open_ep(fid_domain *d, fi_info *wanted, fid_ep **out, void *context)
     static uint64_t opened = 0;
     made->random = (setting("FI_STRICT_SEED", 1) + ++opened) * 0x9e3779b97f4a7c15ull;
     made->refuses_one_of = setting("FI_STRICT_EAGAIN", p.refuses_one_of);
+    made->refusals = setting("FI_STRICT_REFUSALS", 0);
     made->window = setting("FI_STRICT_WINDOW", 8);
     *out = &made->outer;
     return 0;

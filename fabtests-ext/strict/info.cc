@@ -113,7 +113,7 @@ fi_info *inner_info(const profile &p)
     hints->fabric_attr->prov_name = strdup("sockets");
     hints->ep_attr->type = FI_EP_RDM;
     // Its own thread answers slowly, but without that its descriptor tells nothing.
-    hints->domain_attr->data_progress = p.has_descriptor ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
+    hints->domain_attr->data_progress = waits(p) ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
     fi_info *list = nullptr;
     int ret =
         fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, flag_core_only | flag_hidden, hints, &list);

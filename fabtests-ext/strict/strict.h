@@ -5,7 +5,9 @@
 // until their completion, so that they can be delayed, shuffled and checked.
 //
 // Settings: FI_STRICT_SEED (1), FI_STRICT_WINDOW (8 messages), FI_STRICT_EAGAIN (refuse one post of
-// so many; 0: none; default: the profile's).
+// so many; 0: none; default: the profile's), FI_STRICT_REFUSALS (refuse so many posts of an
+// endpoint first, but for receives; 0), FI_STRICT_DESCRIPTOR (0: no queue can be waited for; that
+// is quicker, because sockets has a thread of its own otherwise).
 #pragma once
 
 #include <deque>
@@ -46,7 +48,7 @@ struct profile {
     uint64_t order;          // what it can keep
     bool order_on_request;   // what the hints do not ask for is not kept
     bool keeps_iovecs;       // the caller's iovecs are read until the operation is over
-    bool has_descriptor;     // completion queues can be waited for
+    bool has_descriptor;     // completion queues can be waited for: see waits()
     unsigned refuses_one_of; // posts; 0: none
 };
 
@@ -66,6 +68,11 @@ constexpr uint64_t all_orders = FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | FI_
 
 // A setting's value, or the other.
 uint64_t setting(const char *name, uint64_t otherwise);
+
+inline bool waits(const profile &p)
+{
+    return p.has_descriptor && setting("FI_STRICT_DESCRIPTOR", 1) != 0;
+}
 
 // For slots of operation tables: a function of any signature that returns -FI_ENOSYS.
 struct no_op_t {
@@ -220,6 +227,7 @@ struct ep {
     uint16_t port = 0;
     uint64_t random;
     uint64_t refuses_one_of;
+    uint64_t refusals; // of the next posts
     size_t window;
     std::mutex mutex;
     std::vector<request *> held; // messages that wait for later ones to overtake them
