@@ -84,6 +84,22 @@ TEST_P(uct_unreachable, 216_a_packed_message_does_not_wait_for_ever)
     EXPECT_EQ(p.calls, 1);
 }
 
+// What another endpoint met before says nothing: the peer may be there now.
+TEST_P(uct_unreachable, an_old_refusal_does_not_count)
+{
+    open({.conn_timeout = "1ms"});
+    nobody(&b().iface_address);
+    uct_ep_h first = a().connect(b());
+    uct_ep_h second = a().connect(b());
+    ASSERT_EQ(uct_ep_am_short(first, 1, 0, nullptr, 0), UCS_ERR_NO_RESOURCE);
+    auto later = std::chrono::steady_clock::now() + std::chrono::milliseconds(3);
+    while (std::chrono::steady_clock::now() < later) {
+    }
+    EXPECT_EQ(uct_ep_am_short(second, 1, 0, nullptr, 0), UCS_ERR_NO_RESOURCE);
+    uct_worker_progress(a().worker);
+    EXPECT_TRUE(a().errors.empty());
+}
+
 INSTANTIATE_TEST_SUITE_P(on, uct_unreachable, testing::Values("tcprdm"), name_of);
 
 } // namespace

@@ -82,8 +82,8 @@ constexpr field iface_fields[] = {
      "Endpoints an interface reports as its limit. auto or 0: as the provider says.",
      offsetof(iface_values, max_num_eps), &limit_},
     {"CONN_TIMEOUT", "inf",
-     "How long a connection may take to come up; a peer need not make progress meanwhile. Not of "
-     "self, sm and shm, which make none.",
+     "How long a connection may take to come up; a peer need not make progress meanwhile. Of tcp, "
+     "tcprdm and verbs, which make some.",
      offsetof(iface_values, connect_timeout), &time_},
     {"BACKLOG", "2048",
      "Small messages of an endpoint that the provider may hold for a peer that takes none. Further "

@@ -98,7 +98,7 @@ void peer::rest()
     bell.reset();
     lock.reset();
     fifo.reset();
-    refused_since = 0;
+    refused_since = unanswered_since = 0;
 }
 
 rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &params,
@@ -351,15 +351,19 @@ void rdm_iface::for_each_ep(const std::function<void(ep &)> &call)
 
 void rdm_iface::check_peers()
 {
+    uint64_t now = ucs::monotonic_ns();
     for (auto &[id, p] : peers_) {
         if (p->failed || p->eps.empty()) {
             continue;
         }
         if (p->eps.front()->ping()) {
-            p->refused_since = 0;
-        } else if (domain.provider.transport == "tcprdm") {
-            // It takes whatever has a connection, and makes a new one when that is lost.
-            not_reached(*p);
+            p->unanswered_since = 0;
+        } else if (!connects_itself()) {
+            continue;
+        } else if (p->unanswered_since == 0) {
+            p->unanswered_since = now;
+        } else if (now - p->unanswered_since > timeout_ns_) {
+            declare_dead(*p, UCS_ERR_UNREACHABLE);
         }
     }
 }
@@ -720,12 +724,35 @@ void rdm_iface::declare_dead(peer &p, ucs_status_t cause)
 
 void rdm_iface::not_reached(peer &p)
 {
+    if (!connects_itself()) {
+        return;
+    }
     uint64_t now = ucs::monotonic_ns();
-    if (p.refused_since == 0) {
+    bool begins = p.refused_since == 0 || now - p.refused_last > timeout_ns_ / 4;
+    p.refused_last = now;
+    if (begins) {
         p.refused_since = now;
     } else if (now - p.refused_since > timeout_ns_) {
         declare_dead(p, UCS_ERR_UNREACHABLE);
     }
+}
+
+// An operation on remote memory that is refused by itself, as with a key that is not valid any
+// more, and whose end the user sees.
+bool rdm_iface::fails_alone(const op &o, ucs_status_t status)
+{
+    switch (o.what) {
+    case op::kind::put:
+    case op::kind::get:
+    case op::kind::get_bcopy:
+    case op::kind::atomic:
+    case op::kind::fetch:
+        break;
+    default:
+        return false;
+    }
+    return o.completion && (status == UCS_ERR_REJECTED || status == UCS_ERR_INVALID_PARAM ||
+                            status == UCS_ERR_MESSAGE_TRUNCATED || status == UCS_ERR_UNSUPPORTED);
 }
 
 void rdm_iface::left_with_core(peer &p, bool failed)
@@ -739,7 +766,8 @@ void rdm_iface::on_error(op *o, ucs_status_t status)
         on_unowned(o, status);
         return;
     }
-    if (o && !on_node_ && o->owner && o->owner->remote && status != UCS_ERR_CANCELED) {
+    if (o && !on_node_ && o->owner && o->owner->remote && status != UCS_ERR_CANCELED &&
+        !fails_alone(*o, status)) {
         declare_dead(*o->owner->remote, status);
     }
     if (!o && limit.immediate_rma) {

@@ -49,8 +49,11 @@ struct peer {
     std::vector<carrier> carriers;
     ucs::list<ep, &ep::sibling> eps;
     int pid_fd = -1;
-    uint64_t refused_since = 0; // off-node, while there is no connection; 0: not refused
-    size_t refs = 0;            // endpoints, also those that left the list because they failed
+    // While there is no connection; 0: not refused. Of sends, and of pings.
+    uint64_t refused_since = 0;
+    uint64_t refused_last = 0;
+    uint64_t unanswered_since = 0;
+    size_t refs = 0; // endpoints, also those that left the list because they failed
     bool failed = false;
     bool unfinished = false; // its endpoints ended before what they had posted
     bool stuck = false;      // so they did because it had died
@@ -85,8 +88,9 @@ class rdm_iface final : public iface {
 
     // An endpoint to the peer is gone.
     void forget(peer &p) override;
-    // The core refused a send, again, for want of a connection. A network core retries for ever;
-    // after the time that a connection may take the peer counts as unreachable.
+    // The core refused a send of an endpoint that has sent nothing yet. One that makes connections
+    // by itself tries for ever: after the time that a connection may take, without a longer pause
+    // between the tries, the peer counts as unreachable. Others have no room, also for long.
     void not_reached(peer &p) override;
     void left_with_core(peer &p, bool failed) override;
     bool find_carrier(ep &from, const std::string &name, fi_addr_t *to_p) override;
@@ -124,8 +128,11 @@ class rdm_iface final : public iface {
     unsigned bury_dead();
     unsigned poll_on_node();
     void declare_dead(peer &p, ucs_status_t cause);
+    // It takes whatever has a connection, and makes a new one when that is lost.
+    bool connects_itself() const { return domain.provider.transport == "tcprdm"; }
     sockaddr_storage own_sockaddr() const;
     void on_error(op *o, ucs_status_t status) override;
+    static bool fails_alone(const op &o, ucs_status_t status);
     void on_unowned(op *o, ucs_status_t status) override;
 
     std::unique_ptr<tag_receives> tags_; // when the user first shows interest
