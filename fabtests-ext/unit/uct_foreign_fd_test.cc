@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Descriptors that a peer names: what is not memory or a pipe of ours is not opened.
-#include "uct/sm/foreign_fd.h"
+#include "uct/shared/foreign_fd.h"
 
 #include "ucs/error.h"
 #include "ucs/sys.h"

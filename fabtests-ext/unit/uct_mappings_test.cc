@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Mappings of another's memory: keys of one memory share one, an old key never leads to other
 // memory, and what nobody uses goes in the end.
-#include "uct/sm/mappings.h"
+#include "uct/shared/mappings.h"
 
 #include <cstdio>
 #include <cstring>
@@ -11,7 +11,7 @@
 
 namespace {
 
-using namespace uct::ofi;
+using namespace uct;
 
 constexpr size_t size = 65536;
 

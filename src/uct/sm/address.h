@@ -3,7 +3,7 @@
 // its word alone (see foreign_fd.h).
 #pragma once
 
-#include "uct/sm/foreign_fd.h"
+#include "uct/shared/foreign_fd.h"
 
 #include <uct/api/uct.h>
 

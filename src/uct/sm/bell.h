@@ -3,7 +3,7 @@
 // through /proc/<pid>/fd when they ring first. One descriptor on the owner's side.
 #pragma once
 
-#include "uct/sm/foreign_fd.h"
+#include "uct/shared/foreign_fd.h"
 
 #include <cstdint>
 

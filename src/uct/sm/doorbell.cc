@@ -4,7 +4,7 @@
 
 #include "ucs/error.h"
 #include "ucs/sys.h"
-#include "uct/sm/foreign_fd.h"
+#include "uct/shared/foreign_fd.h"
 
 #include <cerrno>
 #include <cstring>

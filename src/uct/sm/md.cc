@@ -4,8 +4,8 @@
 
 #include "ucs/sys.h"
 #include "ucs/topo.h"
+#include "uct/shared/mappings.h"
 #include "uct/sm/iface.h"
-#include "uct/sm/mappings.h"
 #include "uct/sm/sm.h"
 
 #include <cstdio>
@@ -116,9 +116,9 @@ uct_mem_h md::alloc(size_t *length_p, void **address_p, unsigned flags)
 {
     flags |= always_;
     auto r = std::make_unique<region>();
-    r->shared = std::make_unique<ofi::shared_memory>(*length_p, *address_p,
-                                                     (flags & UCT_MD_MEM_FLAG_FIXED) != 0,
-                                                     (flags & UCT_MD_MEM_FLAG_NONBLOCK) == 0);
+    r->shared =
+        std::make_unique<shared_memory>(*length_p, *address_p, (flags & UCT_MD_MEM_FLAG_FIXED) != 0,
+                                        (flags & UCT_MD_MEM_FLAG_NONBLOCK) == 0);
     r->memory = {static_cast<char *>(r->shared->address), r->shared->length};
     if (flags & UCT_MD_MEM_FLAG_LOCK) {
         r->locked = locked_pages(r->shared->address, r->shared->length);
@@ -161,8 +161,7 @@ class component final : public uct_component {
                      .local = nullptr,
                      .mapping = packed.mapping};
         if (packed.mapping.pid != 0 && packed.length <= packed.mapping.length) {
-            unpacked->local =
-                static_cast<char *>(ofi::acquire_mapping(packed.mapping, packed.base));
+            unpacked->local = static_cast<char *>(acquire_mapping(packed.mapping, packed.base));
         }
         *bundle = {.rkey = reinterpret_cast<uct_rkey_t>(unpacked.release()),
                    .handle = nullptr,
@@ -174,7 +173,7 @@ class component final : public uct_component {
     {
         const rkey *unpacked = rkey::of(bundle->rkey);
         if (unpacked->local) {
-            ofi::release_mapping(unpacked->mapping);
+            release_mapping(unpacked->mapping);
         }
         delete unpacked;
         return UCS_OK;

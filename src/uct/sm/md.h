@@ -7,7 +7,7 @@
 #include "uct/base/component.h"
 #include "uct/base/locked_pages.h"
 #include "uct/base/md.h"
-#include "uct/sm/shared_memory.h"
+#include "uct/shared/shared_memory.h"
 
 #include <memory>
 #include <mutex>
@@ -19,8 +19,8 @@ namespace uct::sm {
 struct region {
     std::span<char> memory;
     uint64_t key;
-    locked_pages locked;                        // UCT_MD_MEM_FLAG_LOCK
-    std::unique_ptr<ofi::shared_memory> shared; // allocated by the domain
+    locked_pages locked;                   // UCT_MD_MEM_FLAG_LOCK
+    std::unique_ptr<shared_memory> shared; // allocated by the domain
 };
 
 // A packed key, little endian:
@@ -31,7 +31,7 @@ struct packed_rkey {
     uint64_t key;
     uint64_t base;
     uint64_t length;
-    ofi::shared_memory_key mapping;
+    shared_memory_key mapping;
 };
 static_assert(sizeof(packed_rkey) == 72);
 constexpr uint64_t rkey_magic = 0x31206d7320636375; // "ucc sm 1": the last digit is the version
@@ -42,7 +42,7 @@ struct rkey {
     uint64_t base;
     uint64_t length;
     char *local; // where it is mapped here, or nullptr
-    ofi::shared_memory_key mapping;
+    shared_memory_key mapping;
 
     bool covers(uint64_t remote, size_t size) const
     {

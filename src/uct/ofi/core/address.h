@@ -10,7 +10,7 @@
 #pragma once
 
 #include "ucs/sockaddr.h"
-#include "ucs/sys.h"
+#include "uct/shared/identity.h"
 #include "uct/sm/doorbell.h"
 
 #include <uct/api/uct.h>
@@ -85,26 +85,6 @@ bool read_address(const void *from, size_t available, address_kind kind, uint16_
 inline address_header make_header(address_kind kind, uint16_t transport, size_t length)
 {
     return {address_version, static_cast<uint8_t>(kind), transport, static_cast<uint32_t>(length)};
-}
-
-inline uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
-    return hash * 0xff51afd7ed558ccdull;
-}
-
-// Processes with equal values can share memory.
-inline uint64_t shared_memory_identity()
-{
-    const ucs::host_identity &h = ucs::this_host();
-    return mix(mix(mix(h.boot, h.pid_ns), h.user_ns), h.uid);
-}
-
-// Processes with equal values have the same loopback device.
-inline uint64_t network_identity()
-{
-    const ucs::host_identity &h = ucs::this_host();
-    return mix(h.boot, h.net_ns);
 }
 
 // Family, address and host of a device on an internet.

@@ -7,7 +7,7 @@
 #include "uct/ofi/core/component.h"
 #include "uct/ofi/core/error.h"
 #include "uct/ofi/core/route.h"
-#include "uct/sm/mappings.h"
+#include "uct/shared/mappings.h"
 
 #include <cstdio>
 #include <cstring>

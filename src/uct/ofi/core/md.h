@@ -8,7 +8,7 @@
 #include "uct/ofi/core/info.h"
 #include "uct/ofi/core/own_regions.h"
 #include "uct/ofi/core/region_target.h"
-#include "uct/sm/shared_memory.h"
+#include "uct/shared/shared_memory.h"
 
 #include <atomic>
 #include <string>

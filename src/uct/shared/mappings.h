@@ -4,13 +4,13 @@
 // message, and the next message often comes out of the same memory.
 #pragma once
 
-#include "uct/sm/shared_memory.h"
+#include "uct/shared/shared_memory.h"
 
-namespace uct::ofi {
+namespace uct {
 
 // Where the memory is mapped here, with `hint` for a new mapping; nullptr when it cannot be. To be
 // released once for each time.
 void *acquire_mapping(const shared_memory_key &key, uint64_t hint);
 void release_mapping(const shared_memory_key &key) noexcept;
 
-} // namespace uct::ofi
+} // namespace uct

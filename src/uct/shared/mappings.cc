@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The table of mappings of this process, the longest unused in front.
-#include "uct/sm/mappings.h"
+#include "uct/shared/mappings.h"
 
 #include <algorithm>
 #include <list>
 #include <mutex>
 
-namespace uct::ofi {
+namespace uct {
 
 namespace {
 
@@ -95,4 +95,4 @@ void release_mapping(const shared_memory_key &key) noexcept
     table::get().release(key);
 }
 
-} // namespace uct::ofi
+} // namespace uct

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace uct::ofi {
+namespace uct {
 
 // How a peer finds it; part of a packed key of shm. pid 0: not such memory.
 struct shared_memory_key {
@@ -45,4 +45,4 @@ class shared_memory {
 void *map_shared(const shared_memory_key &key, uint64_t hint) noexcept;
 void unmap_shared(void *address, const shared_memory_key &key) noexcept;
 
-} // namespace uct::ofi
+} // namespace uct

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Looks at a peer's descriptor before it opens it.
-#include "uct/sm/foreign_fd.h"
+#include "uct/shared/foreign_fd.h"
 
 #include "ucs/error.h"
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // memfd, mapped by its owner and by peers.
-#include "uct/sm/shared_memory.h"
+#include "uct/shared/shared_memory.h"
 
 #include "ucs/error.h"
 #include "ucs/sys.h"
-#include "uct/ofi/core/address.h"
-#include "uct/sm/foreign_fd.h"
+#include "uct/shared/foreign_fd.h"
+#include "uct/shared/identity.h"
 
 #include <cerrno>
 #include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace uct::ofi {
+namespace uct {
 
 shared_memory::shared_memory(size_t wanted, void *hint, bool fixed, bool populated)
     : length((wanted + ucs::page_size() - 1) / ucs::page_size() * ucs::page_size()),
@@ -68,4 +68,4 @@ void unmap_shared(void *address, const shared_memory_key &key) noexcept
     munmap(address, key.length);
 }
 
-} // namespace uct::ofi
+} // namespace uct
