@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The doorbell of processes that sleep over shared memory, rung from another process's point of
 // view: through the address alone.
-#include "uct/sm/doorbell.h"
+#include "uct/ofi/shm/doorbell.h"
 
 #include <csignal>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The queues of messages, with a core that is a plain list: what goes which way, in which order it
 // is handled, and what becomes of a queue whose owner has gone.
-#include "uct/sm/fifo.h"
+#include "uct/ofi/shm/fifo.h"
 
 #include <algorithm>
 #include <cstring>

@@ -5,8 +5,8 @@
 #include "ucs/sys.h"
 #include "uct/ofi/core/address.h"
 #include "uct/ofi/core/md.h"
+#include "uct/ofi/shm/fifo.h"
 #include "uct/shared/foreign_fd.h"
-#include "uct/sm/fifo.h"
 
 #include <cstdlib>
 #include <fcntl.h>

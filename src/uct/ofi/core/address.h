@@ -11,7 +11,6 @@
 
 #include "ucs/sockaddr.h"
 #include "uct/shared/identity.h"
-#include "uct/sm/doorbell.h"
 
 #include <uct/api/uct.h>
 
@@ -45,6 +44,15 @@ struct device_address {
     uint8_t ip[16];
 };
 static_assert(sizeof(device_address) == 40);
+
+// What a peer must know to wake an interface of shm (doorbell.h).
+struct bell_address {
+    uint32_t pid;
+    uint32_t page_fd;
+    uint32_t pipe_fd;
+    uint32_t fence; // 1: the sleeper cannot fence for the sender
+    uint64_t nonce; // of the page
+};
 
 // Of an interface over connectionless endpoints; followed by the core's own address.
 struct rdm_address {

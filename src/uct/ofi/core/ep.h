@@ -8,7 +8,7 @@
 #include "uct/base/iface.h"
 #include "uct/ofi/core/iface.h"
 #include "uct/ofi/quirks/shm_lock.h"
-#include "uct/sm/doorbell.h"
+#include "uct/ofi/shm/doorbell.h"
 
 #include <sys/uio.h>
 

@@ -13,7 +13,7 @@
 #include "uct/ofi/core/sequence.h"
 #include "uct/ofi/core/wait_set.h"
 #include "uct/ofi/quirks/parts.h"
-#include "uct/sm/fifo.h"
+#include "uct/ofi/shm/fifo.h"
 
 #include <functional>
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Claiming and leaving queues, and larger messages that are not packed in place.
-#include "uct/sm/fifo.h"
+#include "uct/ofi/shm/fifo.h"
 
 #include "ucs/error.h"
 

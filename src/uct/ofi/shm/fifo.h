@@ -28,7 +28,7 @@
 #include "ucs/compiler.h"
 #include "ucs/copy.h"
 #include "ucs/tsan.h"
-#include "uct/sm/doorbell.h"
+#include "uct/ofi/shm/doorbell.h"
 
 #include <atomic>
 #include <cstddef>

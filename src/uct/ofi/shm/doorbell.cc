@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Page, pipe and barrier of the doorbell.
-#include "uct/sm/doorbell.h"
+#include "uct/ofi/shm/doorbell.h"
 
 #include "ucs/error.h"
 #include "ucs/sys.h"

@@ -15,21 +15,14 @@
 // process. The page is known by its nonce, and tells which pipe belongs to it.
 #pragma once
 
+#include "uct/ofi/core/address.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <sys/types.h>
 
 namespace uct::ofi {
-
-// What a peer must know to ring.
-struct bell_address {
-    uint32_t pid;
-    uint32_t page_fd;
-    uint32_t pipe_fd;
-    uint32_t fence; // 1: the sleeper cannot fence for the sender
-    uint64_t nonce; // of the page
-};
 
 // What stands at the head of the page.
 struct bell_page {
