@@ -32,30 +32,6 @@ struct memory_name {
     char text[32];
 };
 
-// A descriptor that is closed at the end of its scope, unless it was taken.
-class holder {
-  public:
-    explicit holder(int fd) : fd_(fd) {}
-    holder(const holder &) = delete;
-    holder &operator=(const holder &) = delete;
-    ~holder()
-    {
-        if (fd_ >= 0) {
-            close(fd_);
-        }
-    }
-    int get() const { return fd_; }
-    int take()
-    {
-        int fd = fd_;
-        fd_ = -1;
-        return fd;
-    }
-
-  private:
-    int fd_;
-};
-
 [[noreturn]] void refuse(const foreign_fd &claim, const char *why)
 {
     throw ucs::error(UCS_ERR_UNREACHABLE, "descriptor %u of process %u, named by a peer: %s",
@@ -66,7 +42,7 @@ int look(const foreign_fd &claim, struct stat *about)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%u/fd/%u", claim.pid, claim.fd);
-    holder seen(open(path, O_PATH | O_CLOEXEC));
+    held_fd seen(open(path, O_PATH | O_CLOEXEC));
     if (seen.get() < 0 || fstat(seen.get(), about) != 0) {
         refuse(claim, strerror(errno));
     }
@@ -108,45 +84,65 @@ bool is_unnamed_pipe(int seen)
 
 } // namespace
 
-int create_memory(uint64_t nonce, size_t length)
+held_fd::~held_fd()
+{
+    if (fd_ >= 0) {
+        close(fd_);
+    }
+}
+
+int create_memory_file(uint64_t nonce) noexcept
 {
     memory_name name(nonce);
     // Where the kernel demands that memory says whether it may be executed, that it may not.
     int fd = memfd_create(name.text, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-    if (fd < 0 && errno == EINVAL) {
+    if (fd < 0 && errno == EINVAL) { // kernels before 6.3 do not know the flag
         fd = memfd_create(name.text, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     }
-    holder memory(fd);
-    if (fd < 0 || ftruncate(fd, static_cast<off_t>(length)) != 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+    return fd;
+}
+
+int create_memory(uint64_t nonce, size_t length)
+{
+    held_fd memory(create_memory_file(nonce));
+    if (memory.get() < 0 || ftruncate(memory.get(), static_cast<off_t>(length)) != 0 ||
+        fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
         throw ucs::error(UCS_ERR_NO_MEMORY, "cannot make %zu bytes of shared memory: %s", length,
                          strerror(errno));
     }
     return memory.take();
 }
 
+void check_memory(int fd, size_t least, int seals)
+{
+    struct stat about;
+    int have = fcntl(fd, F_GET_SEALS); // fails on whatever is no memfd
+    if (have < 0 || (have & seals) != seals) {
+        throw ucs::error(UCS_ERR_UNREACHABLE, "a peer's memory is no memory file or could shrink");
+    }
+    if (fstat(fd, &about) != 0 || about.st_uid != geteuid() ||
+        static_cast<uint64_t>(about.st_size) < least) {
+        throw ucs::error(UCS_ERR_UNREACHABLE,
+                         "a peer's memory has another owner or less than %zu bytes", least);
+    }
+}
+
 int open_memory(const foreign_fd &claim, uint64_t nonce, size_t least)
 {
     struct stat about;
-    holder seen(look(claim, &about));
+    held_fd seen(look(claim, &about));
     if (!S_ISREG(about.st_mode) || !has_name(seen.get(), nonce)) {
         refuse(claim, "it is not the memory that was claimed");
     }
-    if (static_cast<uint64_t>(about.st_size) < least) {
-        refuse(claim, "it is smaller than was claimed");
-    }
-    holder memory(open_seen(claim, seen.get(), O_RDWR));
-    int seals = fcntl(memory.get(), F_GET_SEALS);
-    if (seals < 0 || !(seals & F_SEAL_SHRINK)) {
-        refuse(claim, "it could shrink");
-    }
+    held_fd memory(open_seen(claim, seen.get(), O_RDWR));
+    check_memory(memory.get(), least, F_SEAL_SHRINK);
     return memory.take();
 }
 
 int open_pipe(const foreign_fd &claim, uint64_t inode)
 {
     struct stat about;
-    holder seen(look(claim, &about));
+    held_fd seen(look(claim, &about));
     if (!S_ISFIFO(about.st_mode) || about.st_ino != inode || !is_unnamed_pipe(seen.get())) {
         refuse(claim, "it is not the pipe that was claimed");
     }

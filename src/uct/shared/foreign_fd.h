@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace uct {
 
@@ -23,9 +24,30 @@ struct foreign_fd {
     uint32_t fd;
 };
 
-// Memory that peers can open by its nonce, all zeros. The caller closes the descriptor. Throws
-// ucs::error.
+// A descriptor that is closed at the end of its scope, unless it was taken.
+class held_fd {
+  public:
+    explicit held_fd(int fd) : fd_(fd) {}
+    held_fd(const held_fd &) = delete;
+    held_fd &operator=(const held_fd &) = delete;
+    ~held_fd();
+
+    int get() const { return fd_; }
+    int take() { return std::exchange(fd_, -1); }
+
+  private:
+    int fd_;
+};
+
+// An empty memfd that peers can open by its nonce as soon as it has its size and its seals; -1, and
+// errno, when there is none to be had. The caller closes the descriptor.
+int create_memory_file(uint64_t nonce) noexcept;
+// The same with `length` zeros, sealed. Throws ucs::error.
 int create_memory(uint64_t nonce, size_t length);
+
+// Throws UCS_ERR_UNREACHABLE unless the descriptor is of a memfd of our user, has `least` bytes at
+// least, and has been sealed with `seals` (F_SEAL_*).
+void check_memory(int fd, size_t least, int seals);
 
 // Both throw UCS_ERR_UNREACHABLE when there is no such thing, or another one. The caller closes the
 // descriptor.

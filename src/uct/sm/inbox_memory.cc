@@ -4,24 +4,17 @@
 // touches one that the kernel might not have, which would be SIGBUS.
 #include "ucs/error.h"
 #include "ucs/sys.h"
+#include "uct/shared/foreign_fd.h"
 #include "uct/sm/inbox.h"
 
 #include <cerrno>
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
-#include <linux/memfd.h>
 #include <new>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
-
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
 
 namespace uct::sm {
 
@@ -34,46 +27,6 @@ off_t file_size()
 {
     size_t page_size = ucs::page_size();
     return static_cast<off_t>((sizeof(page) + page_size - 1) / page_size * page_size);
-}
-
-class descriptor {
-  public:
-    explicit descriptor(int fd) : fd_(fd) {}
-    descriptor(const descriptor &) = delete;
-    descriptor &operator=(const descriptor &) = delete;
-    ~descriptor()
-    {
-        if (fd_ >= 0) {
-            close(fd_);
-        }
-    }
-    int get() const { return fd_; }
-    int release()
-    {
-        int fd = fd_;
-        fd_ = -1;
-        return fd;
-    }
-
-  private:
-    int fd_;
-};
-
-// The name has the nonce, by which open_memory() knows the file before it opens it.
-int create_file(uint64_t nonce)
-{
-    char name[32];
-    snprintf(name, sizeof(name), "ucxlike-%016" PRIx64, nonce);
-    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-    int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
-    if (fd < 0 && errno == EINVAL) { // kernels before 6.3 do not know the flag
-        fd = memfd_create(name, flags);
-    }
-    if (fd < 0) {
-        throw ucs::error(UCS_ERR_NO_RESOURCE, "memfd_create: %s%s", strerror(errno),
-                         errno == EMFILE ? " (limit: RLIMIT_NOFILE)" : "");
-    }
-    return fd;
 }
 
 void allocate(int fd)
@@ -112,35 +65,26 @@ void *map(int fd)
     return at;
 }
 
-void check_file(int fd)
-{
-    struct stat file {};
-    int have = fcntl(fd, F_GET_SEALS); // fails on whatever is no memfd
-    if (have < 0 || (have & seals) != seals) {
-        throw ucs::error(UCS_ERR_UNREACHABLE, "a peer's inbox is no sealed memory file");
-    }
-    if (fstat(fd, &file) != 0 || file.st_uid != geteuid() || file.st_size != file_size()) {
-        throw ucs::error(UCS_ERR_UNREACHABLE, "a peer's inbox has another owner, or not %lld bytes",
-                         static_cast<long long>(file_size()));
-    }
-}
-
 } // namespace
 
 inbox_memory::inbox_memory()
 {
     uint64_t nonce = ucs::random_u64();
-    descriptor file(create_file(nonce));
+    held_fd file(create_memory_file(nonce));
+    if (file.get() < 0) {
+        throw ucs::error(UCS_ERR_NO_RESOURCE, "memfd_create: %s%s", strerror(errno),
+                         errno == EMFILE ? " (limit: RLIMIT_NOFILE)" : "");
+    }
     allocate(file.get());
     page_ = new (map(file.get())) page; // leaves the zeros that are there
     page_->nonce = nonce;
     page_->magic = page_magic;
-    fd_ = file.release();
+    fd_ = file.take();
 }
 
 inbox_memory::inbox_memory(int fd, uint64_t nonce)
 {
-    check_file(fd);
+    check_memory(fd, static_cast<size_t>(file_size()), seals);
     page_ = static_cast<page *>(map(fd));
     if (page_->magic != page_magic || page_->nonce != nonce) {
         munmap(page_, static_cast<size_t>(file_size()));

@@ -26,18 +26,6 @@ struct table {
     std::map<uint64_t, entry> inboxes;
 };
 
-class opened {
-  public:
-    explicit opened(int fd) : fd_(fd) {}
-    opened(const opened &) = delete;
-    opened &operator=(const opened &) = delete;
-    ~opened() { close(fd_); }
-    int get() const { return fd_; }
-
-  private:
-    int fd_;
-};
-
 } // namespace
 
 void local_inboxes::add(const std::shared_ptr<inbox> &own)
@@ -68,7 +56,7 @@ peer::peer(const iface_address &to, pid_t pid, uint32_t birth)
         box = std::make_unique<outbox>(*local, pid, birth);
         return;
     }
-    opened memory(open_memory({to.pid, to.inbox_fd}, to.nonce, inbox::size()));
+    held_fd memory(open_memory({to.pid, to.inbox_fd}, to.nonce, inbox::size()));
     box = std::make_unique<outbox>(memory.get(), to.nonce, pid, birth);
 }
 
