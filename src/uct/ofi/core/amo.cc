@@ -74,12 +74,10 @@ UCS_ALWAYS_INLINE ucs_status_t ep::atomic(bool fetches, unsigned op, T value, T 
         return op == UCT_ATOMIC_OP_CSWAP ? cpu_compare_swap(compare, value, memory, result)
                                          : cpu_atomic(op, value, memory, result);
     }
-    if (!ready()) {
-        return not_ready();
-    }
     fi_addr_t to;
-    if (UCS_UNLIKELY(!find_memory(key, &to))) {
-        return UCS_ERR_UNREACHABLE;
+    ucs_status_t status = reach(key, &to);
+    if (UCS_UNLIKELY(status != UCS_OK)) {
+        return status;
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {

@@ -179,6 +179,19 @@ class ep final : public uct::ep {
         const std::string &carrier = rkey::of(key)->carrier;
         return UCS_LIKELY(carrier.empty()) || owner().find_carrier(*this, carrier, to_p);
     }
+    // Before an operation on remote memory that is not here: UCS_OK and where it is reached, or
+    // what the call returns. value: of an argument whose limit is `most`; what: call and argument.
+    UCS_ALWAYS_INLINE ucs_status_t reach(uct_rkey_t key, fi_addr_t *to_p, size_t value = 0,
+                                         size_t most = 0, const char *what = nullptr)
+    {
+        if (!ready()) {
+            return not_ready();
+        }
+        if (UCS_UNLIKELY(value > most)) {
+            return above_limit(what, value, most);
+        }
+        return UCS_LIKELY(find_memory(key, to_p)) ? UCS_OK : UCS_ERR_UNREACHABLE;
+    }
     // Before each small message: shm will write its lock and the head of its queue. The peer had
     // them last; they are on their way while the message is packed. Nothing is read: the peer may
     // be gone.

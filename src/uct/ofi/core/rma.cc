@@ -29,15 +29,11 @@ ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote,
         copy_bytes(to, buffer, length);
         return UCS_OK;
     }
-    if (!ready()) {
-        return not_ready();
-    }
-    if (UCS_UNLIKELY(length > owner().limit.max_short)) {
-        return above_limit("uct_ep_put_short: length", length, owner().limit.max_short);
-    }
     fi_addr_t to_memory;
-    if (UCS_UNLIKELY(!find_memory(key, &to_memory))) {
-        return UCS_ERR_UNREACHABLE;
+    ucs_status_t status =
+        reach(key, &to_memory, length, owner().limit.max_short, "uct_ep_put_short: length");
+    if (UCS_UNLIKELY(status != UCS_OK)) {
+        return status;
     }
     if (length <= owner().limit.put_inject) {
         ssize_t ret = fi_inject_write(target, buffer, length, to_memory,
@@ -129,15 +125,11 @@ ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
         }
         return UCS_OK;
     }
-    if (!ready()) {
-        return not_ready();
-    }
-    if (UCS_UNLIKELY(count > owner().limit.max_iov)) {
-        return above_limit("uct_ep_put_zcopy: iovcnt", count, owner().limit.max_iov);
-    }
     fi_addr_t to_memory;
-    if (UCS_UNLIKELY(!find_memory(key, &to_memory))) {
-        return UCS_ERR_UNREACHABLE;
+    ucs_status_t status =
+        reach(key, &to_memory, count, owner().limit.max_iov, "uct_ep_put_zcopy: iovcnt");
+    if (UCS_UNLIKELY(status != UCS_OK)) {
+        return status;
     }
     zcopy_op *o = owner().get_zcopy();
     if (UCS_UNLIKELY(!o)) {
@@ -176,15 +168,11 @@ ucs_status_t ep::get_short(void *buffer, unsigned length, uint64_t remote, uct_r
         copy_bytes(buffer, from, length);
         return UCS_OK;
     }
-    if (!ready()) {
-        return not_ready();
-    }
-    if (UCS_UNLIKELY(length > owner().limit.max_short)) {
-        return above_limit("uct_ep_get_short: length", length, owner().limit.max_short);
-    }
     fi_addr_t from_memory;
-    if (UCS_UNLIKELY(!find_memory(key, &from_memory))) {
-        return UCS_ERR_UNREACHABLE;
+    ucs_status_t status =
+        reach(key, &from_memory, length, owner().limit.max_short, "uct_ep_get_short: length");
+    if (UCS_UNLIKELY(status != UCS_OK)) {
+        return status;
     }
     op *o = owner().get_op();
     if (UCS_UNLIKELY(!o)) {
@@ -214,15 +202,11 @@ ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t lengt
         unpack(arg, from, length);
         return UCS_OK;
     }
-    if (!ready()) {
-        return not_ready();
-    }
-    if (UCS_UNLIKELY(length > owner().limit.segment)) {
-        return above_limit("uct_ep_get_bcopy: length", length, owner().limit.segment);
-    }
     fi_addr_t from_memory;
-    if (UCS_UNLIKELY(!find_memory(key, &from_memory))) {
-        return UCS_ERR_UNREACHABLE;
+    ucs_status_t status =
+        reach(key, &from_memory, length, owner().limit.segment, "uct_ep_get_bcopy: length");
+    if (UCS_UNLIKELY(status != UCS_OK)) {
+        return status;
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
@@ -260,15 +244,11 @@ ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
         }
         return UCS_OK;
     }
-    if (!ready()) {
-        return not_ready();
-    }
-    if (UCS_UNLIKELY(count > owner().limit.max_iov)) {
-        return above_limit("uct_ep_get_zcopy: iovcnt", count, owner().limit.max_iov);
-    }
     fi_addr_t from_memory;
-    if (UCS_UNLIKELY(!find_memory(key, &from_memory))) {
-        return UCS_ERR_UNREACHABLE;
+    ucs_status_t status =
+        reach(key, &from_memory, count, owner().limit.max_iov, "uct_ep_get_zcopy: iovcnt");
+    if (UCS_UNLIKELY(status != UCS_OK)) {
+        return status;
     }
     zcopy_op *o = owner().get_zcopy();
     if (UCS_UNLIKELY(!o)) {
