@@ -1,61 +1,47 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The channel of a connection: the core endpoint, the messages on it, and the private data that
-// they carry in pieces.
-#include "uct/ofi/cm/conn.h"
+// The core endpoint of a connection, its sends and its receives.
+#include "uct/ofi/cm/channel.h"
 
 #include "ucs/error.h"
+#include "uct/ofi/cm/engine.h"
 #include "uct/ofi/core/error.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace uct::ofi {
 
-namespace {
-
-// Verbs refuses what finds no receive. tcp leaves it in the socket: one is posted at a time, by a
-// client when it is connected and knows whether more of the answer follows.
-constexpr size_t receives_posted_verbs = 2;
-
-} // namespace
-
-void cm_conn::open_endpoint(fi_info *info)
+void cm_channel::open(fi_info *info, size_t receives, size_t room)
 {
     device_ = &engine_.device_of(info);
     fid_ep *endpoint = nullptr;
-    check(fi_endpoint(device_->domain(), info, &endpoint, this), "fi_endpoint");
+    check(fi_endpoint(device_->domain(), info, &endpoint, &owner_), "fi_endpoint");
     endpoint_.reset(endpoint);
-    engine_.bind(&endpoint->fid, this);
+    engine_.bind(&endpoint->fid, &owner_);
     try {
         check(fi_ep_bind(endpoint, &engine_.eq()->fid, 0), "fi_ep_bind to the event queue");
         check(fi_ep_bind(endpoint, &device_->cq()->fid, FI_TRANSMIT | FI_RECV),
               "fi_ep_bind to the completion queue");
         check(fi_enable(endpoint), "fi_enable");
-        size_t length = sizeof(cm_data_max_);
-        check(
-            fi_getopt(&endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &cm_data_max_, &length),
-            "fi_getopt(FI_OPT_CM_DATA_SIZE)");
-        if (cm_data_max_ < cm_wire::header_size) {
+        size_t length = sizeof(handshake_max_);
+        check(fi_getopt(&endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &handshake_max_,
+                        &length),
+              "fi_getopt(FI_OPT_CM_DATA_SIZE)");
+        if (handshake_max_ < cm_wire::header_size) {
             throw ucs::error(UCS_ERR_UNSUPPORTED, "%s carries only %zu bytes of connection data",
-                             engine_.provider().provider.c_str(), cm_data_max_);
+                             engine_.provider().provider.c_str(), handshake_max_);
         }
-        cm_data_max_ = std::min(cm_data_max_, cm_wire::message_max);
+        handshake_max_ = std::min(handshake_max_, cm_wire::message_max);
         inject_size_ = info->tx_attr->inject_size;
-        bool tcp = engine_.provider().transport == "tcp";
-        if (!tcp) {
-            for (size_t i = 0; i < receives_posted_verbs; ++i) {
-                post_receive(device_->get_op(this, true, cm_wire::message_max));
-            }
-        } else if (server_) {
-            post_receive(device_->get_op(this, true, next_message()));
+        for (size_t i = 0; i < receives; ++i) {
+            post_receive(room);
         }
     } catch (...) {
-        close_endpoint();
+        close();
         throw;
     }
 }
 
-void cm_conn::close_endpoint()
+void cm_channel::close()
 {
     if (!endpoint_) {
         return;
@@ -74,41 +60,31 @@ void cm_conn::close_endpoint()
     up_ = false;
 }
 
-// What the peer may say next, in bytes: private data follows only until all of it is here.
-size_t cm_conn::next_message() const
+void cm_channel::connected()
 {
-    bool data = state_ == state::collecting || (!server_ && state_ != state::open);
-    return data ? cm_wire::message_max : cm_wire::header_size;
+    up_ = true;
+    flush();
 }
 
-void cm_conn::post_receive(cm_op *op)
+void cm_channel::send(const cm_wire::message &m)
 {
-    ssize_t ret = fi_recv(endpoint_.get(), op->data(), op->room, op->desc, 0, &op->context);
-    if (ret != 0) {
-        device_->put_op(op);
-        check(ret, "fi_recv");
-    }
-    posted_.push_back(op);
-}
-
-void cm_conn::post_next_receive()
-{
-    if (endpoint_ &&
-        ucs::guard([&] { post_receive(device_->get_op(this, true, next_message())); }) != UCS_OK) {
-        fail(UCS_ERR_CONNECTION_RESET);
-    }
-}
-
-void cm_conn::send(const cm_wire::message &m)
-{
-    cm_op *op = device_->get_op(this, false, cm_wire::header_size + m.chunk_len);
+    cm_op *op = device_->get_op(&owner_, false, cm_wire::header_size + m.chunk_len);
     op->length = static_cast<uint32_t>(cm_wire::write(op->data(), m));
     *sends_tail_ = op;
     sends_tail_ = &op->next;
-    flush_sends();
+    flush();
 }
 
-void cm_conn::flush_sends()
+void cm_channel::send_data(const std::vector<char> &data, size_t offset)
+{
+    for (; offset < data.size(); offset += cm_wire::chunk_max) {
+        send({cm_wire::type::data, static_cast<uint32_t>(data.size()),
+              static_cast<uint32_t>(offset), data.data() + offset,
+              std::min(data.size() - offset, cm_wire::chunk_max)});
+    }
+}
+
+void cm_channel::flush()
 {
     while (up_ && sends_head_) {
         cm_op *op = sends_head_;
@@ -126,7 +102,7 @@ void cm_conn::flush_sends()
         }
         if (ret != 0) {
             // The end of the connection is reported by its event.
-            ucs_debug("connection %p: fi_send: %s", static_cast<void *>(this),
+            ucs_debug("connection %p: fi_send: %s", static_cast<void *>(&owner_),
                       fi_strerror(static_cast<int>(-ret)));
         }
         if (ret != 0 || inject) {
@@ -137,98 +113,15 @@ void cm_conn::flush_sends()
     }
 }
 
-// The private data behind what the first message carried.
-void cm_conn::send_rest(size_t offset)
+void cm_channel::post_receive(size_t room)
 {
-    for (; offset < to_send_.size(); offset += cm_wire::chunk_max) {
-        send({cm_wire::type::data, static_cast<uint32_t>(to_send_.size()),
-              static_cast<uint32_t>(offset), to_send_.data() + offset,
-              std::min(to_send_.size() - offset, cm_wire::chunk_max)});
-    }
-}
-
-void cm_conn::on_sent(cm_op *op, int error)
-{
-    std::erase(posted_, op);
-    device_->put_op(op);
-    if (error) {
-        on_operation_failed(error);
-    } else {
-        flush_sends();
-    }
-}
-
-void cm_conn::on_received(cm_op *op, size_t length, int error)
-{
-    std::erase(posted_, op);
-    cm_wire::message m;
-    if (error) {
-        on_operation_failed(error);
+    cm_op *op = device_->get_op(&owner_, true, room);
+    ssize_t ret = fi_recv(endpoint_.get(), op->data(), op->room, op->desc, 0, &op->context);
+    if (ret != 0) {
         device_->put_op(op);
-        return;
+        check(ret, "fi_recv");
     }
-    if (cm_wire::parse(op->data(), length, m)) {
-        handle(m);
-    } else {
-        ucs_debug("connection %p: %zu bytes that are no message", static_cast<void *>(this),
-                  length);
-        fail(UCS_ERR_CONNECTION_RESET);
-    }
-    device_->put_op(op);
-    post_next_receive();
-}
-
-// Operations that were given up because the connection ended, or never came up, say less than the
-// event that follows. A broken one may be all that is ever said.
-void cm_conn::on_operation_failed(int error)
-{
-    if (up_ && error != FI_ECANCELED) {
-        on_down(error, nullptr, 0);
-    }
-}
-
-// What goes with fi_connect and fi_accept: header and as much as the core carries.
-size_t cm_conn::first_message(void *out, cm_wire::type type) const
-{
-    bool data = type == cm_wire::type::connect || type == cm_wire::type::accept;
-    size_t chunk = data ? std::min(to_send_.size(), cm_data_max_ - cm_wire::header_size) : 0;
-    return cm_wire::write(out, {type, data ? static_cast<uint32_t>(to_send_.size()) : 0,
-                                data ? engine_.incarnation() : 0, to_send_.data(), chunk});
-}
-
-void cm_conn::begin_data(const cm_wire::message &m)
-{
-    if (begun_ || m.total_len > engine_.max_priv()) {
-        if (!begun_) {
-            ucs_diag("a peer sends %u bytes of private data, more than the %zu allowed here",
-                     m.total_len, engine_.max_priv());
-        }
-        fail(UCS_ERR_CONNECTION_RESET);
-        return;
-    }
-    begun_ = true;
-    received_.resize(m.total_len);
-    if (m.chunk_len > 0) {
-        memcpy(received_.data(), m.chunk, m.chunk_len);
-    }
-    received_bytes_ = m.chunk_len;
-    if (received_bytes_ == received_.size()) {
-        data_complete();
-    }
-}
-
-void cm_conn::add_data(const cm_wire::message &m)
-{
-    bool wanted = begun_ && (state_ == state::connecting || state_ == state::collecting);
-    if (!wanted || m.total_len != received_.size() || m.arg != received_bytes_) {
-        fail(UCS_ERR_CONNECTION_RESET);
-        return;
-    }
-    memcpy(received_.data() + received_bytes_, m.chunk, m.chunk_len);
-    received_bytes_ += m.chunk_len;
-    if (received_bytes_ == received_.size()) {
-        data_complete();
-    }
+    posted_.push_back(op);
 }
 
 } // namespace uct::ofi

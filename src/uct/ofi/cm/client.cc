@@ -49,7 +49,7 @@ void cm_conn::resolve()
         set_address(&info->src_addr, &info->src_addrlen, source);
     }
     set_address(&info->dest_addr, &info->dest_addrlen, remote());
-    open_endpoint(info.get());
+    open_channel(info.get());
     state_ = state::resolved;
 }
 
@@ -99,7 +99,7 @@ void cm_conn::deliver_resolve(cm_engine::lock &held)
                   ucs_status_string(answer));
         state_ = state::over; // and not another word
         status_ = answer;
-        close_endpoint();
+        channel_.close();
     } else if (early && state_ == state::resolved) {
         start_connecting();
     }
@@ -125,7 +125,7 @@ bool cm_conn::pack(cm_engine::lock &held)
                   length);
         state_ = state::over; // and not another word
         status_ = length < 0 ? static_cast<ucs_status_t>(length) : UCS_ERR_EXCEEDS_LIMIT;
-        close_endpoint();
+        channel_.close();
         return false;
     }
     to_send_.assign(buffer.get(), buffer.get() + length);
@@ -158,7 +158,7 @@ void cm_conn::start_connecting()
     char first[cm_wire::message_max];
     size_t length = first_message(first, cm_wire::type::connect);
     state_ = state::connecting;
-    int ret = fi_connect(endpoint_.get(), &remote_, first, length);
+    int ret = fi_connect(channel_.endpoint(), &remote_, first, length);
     if (ret != 0) {
         ucs_debug("fi_connect to %s: %s", ucs::sockaddr_string(remote()).c_str(),
                   fi_strerror(-ret));
@@ -172,7 +172,7 @@ void cm_conn::on_answer(const void *data, size_t length)
     if (!cm_wire::parse(data, length, m)) {
         fail(UCS_ERR_CONNECTION_RESET);
     } else if (m.type == cm_wire::type::proceed) {
-        send_rest(std::min(to_send_.size(), cm_data_max_ - cm_wire::header_size));
+        send_rest();
     } else if (m.type == cm_wire::type::accept) {
         begin_data(m);
     } else {
@@ -218,7 +218,7 @@ ucs_status_t cm_conn::notify()
         return UCS_ERR_NOT_CONNECTED;
     }
     notified_ = true;
-    send({cm_wire::type::notify, 0, 0, nullptr, 0});
+    channel_.send({cm_wire::type::notify, 0, 0, nullptr, 0});
     return UCS_OK;
 }
 

@@ -45,7 +45,8 @@ void copy_name(char (&out)[UCT_DEVICE_NAME_MAX], const std::string &name)
 }
 
 cm_conn::cm_conn(cm_engine &engine, cm_ep *user, const sockaddr *remote, const sockaddr *local)
-    : engine_(engine), user_(user), server_(false), state_(state::resolving)
+    : engine_(engine), user_(user), server_(false), state_(state::resolving),
+      channel_(engine, *this)
 {
     memcpy(&remote_, remote, ucs::sockaddr_length(remote));
     if (local) {
@@ -56,7 +57,7 @@ cm_conn::cm_conn(cm_engine &engine, cm_ep *user, const sockaddr *remote, const s
 
 cm_conn::cm_conn(cm_engine &engine, cm_listener *listener, fid_pep *pep, info_ptr info)
     : engine_(engine), listener_(listener), pep_(pep), server_(true), state_(state::collecting),
-      info_(std::move(info))
+      info_(std::move(info)), channel_(engine, *this)
 {
     auto *client = static_cast<const sockaddr *>(info_->dest_addr);
     if (client) {
@@ -83,7 +84,7 @@ bool cm_conn::bury()
     state_ = state::over;
     due_ = 0;
     deadline_ = 0;
-    close_endpoint();
+    channel_.close();
     drop_request();
     if (listener_) {
         listener_->remove(this);
@@ -91,6 +92,137 @@ bool cm_conn::bury()
     }
     user_ = nullptr;
     return true;
+}
+
+void cm_conn::open_channel(fi_info *info)
+{
+    // Verbs refuses what finds no receive. tcp leaves it in the socket: one is posted at a time, by
+    // a client when it is connected and knows whether more of the answer follows.
+    if (engine_.provider().transport == "tcp") {
+        channel_.open(info, server_ ? 1 : 0, next_message());
+    } else {
+        channel_.open(info, 2, cm_wire::message_max);
+    }
+}
+
+// What the peer may say next, in bytes: private data follows only until all of it is here.
+size_t cm_conn::next_message() const
+{
+    bool data = state_ == state::collecting || (!server_ && state_ != state::open);
+    return data ? cm_wire::message_max : cm_wire::header_size;
+}
+
+void cm_conn::post_next_receive()
+{
+    if (channel_.is_open() &&
+        ucs::guard([&] { channel_.post_receive(next_message()); }) != UCS_OK) {
+        fail(UCS_ERR_CONNECTION_RESET);
+    }
+}
+
+void cm_conn::on_sent(cm_op *op, int error)
+{
+    channel_.completed(op);
+    channel_.release(op);
+    if (error) {
+        on_operation_failed(error);
+    } else {
+        channel_.flush();
+    }
+}
+
+void cm_conn::on_received(cm_op *op, size_t length, int error)
+{
+    channel_.completed(op);
+    cm_wire::message m;
+    if (error) {
+        on_operation_failed(error);
+        channel_.release(op);
+        return;
+    }
+    if (cm_wire::parse(op->data(), length, m)) {
+        handle(m);
+    } else {
+        ucs_debug("connection %p: %zu bytes that are no message", static_cast<void *>(this),
+                  length);
+        fail(UCS_ERR_CONNECTION_RESET);
+    }
+    channel_.release(op);
+    post_next_receive();
+}
+
+// Operations that were given up because the connection ended, or never came up, say less than the
+// event that follows. A broken one may be all that is ever said.
+void cm_conn::on_operation_failed(int error)
+{
+    if (channel_.up() && error != FI_ECANCELED) {
+        on_down(error, nullptr, 0);
+    }
+}
+
+// What goes with fi_connect and fi_accept: header and as much as the core carries.
+size_t cm_conn::first_message(void *out, cm_wire::type type) const
+{
+    bool data = type == cm_wire::type::connect || type == cm_wire::type::accept;
+    size_t chunk =
+        data ? std::min(to_send_.size(), channel_.handshake_max() - cm_wire::header_size) : 0;
+    return cm_wire::write(out, {type, data ? static_cast<uint32_t>(to_send_.size()) : 0,
+                                data ? engine_.incarnation() : 0, to_send_.data(), chunk});
+}
+
+// What did not fit the first message.
+void cm_conn::send_rest()
+{
+    channel_.send_data(to_send_,
+                       std::min(to_send_.size(), channel_.handshake_max() - cm_wire::header_size));
+}
+
+void cm_conn::begin_data(const cm_wire::message &m)
+{
+    if (begun_ || m.total_len > engine_.max_priv()) {
+        if (!begun_) {
+            ucs_diag("a peer sends %u bytes of private data, more than the %zu allowed here",
+                     m.total_len, engine_.max_priv());
+        }
+        fail(UCS_ERR_CONNECTION_RESET);
+        return;
+    }
+    begun_ = true;
+    received_.resize(m.total_len);
+    if (m.chunk_len > 0) {
+        memcpy(received_.data(), m.chunk, m.chunk_len);
+    }
+    received_bytes_ = m.chunk_len;
+    if (received_bytes_ == received_.size()) {
+        data_complete();
+    }
+}
+
+void cm_conn::add_data(const cm_wire::message &m)
+{
+    bool wanted = begun_ && (state_ == state::connecting || state_ == state::collecting);
+    if (!wanted || m.total_len != received_.size() || m.arg != received_bytes_) {
+        fail(UCS_ERR_CONNECTION_RESET);
+        return;
+    }
+    memcpy(received_.data() + received_bytes_, m.chunk, m.chunk_len);
+    received_bytes_ += m.chunk_len;
+    if (received_bytes_ == received_.size()) {
+        data_complete();
+    }
+}
+
+void cm_conn::data_complete()
+{
+    deadline_ = 0;
+    if (server_) {
+        state_ = state::requested;
+        notice(due_request);
+    } else {
+        state_ = state::open;
+        to_send_ = std::vector<char>();
+        notice(due_connect);
+    }
 }
 
 void cm_conn::notice(unsigned bits)
@@ -124,13 +256,12 @@ void cm_conn::deliver(cm_engine::lock &held)
 
 void cm_conn::on_connected(const void *data, size_t length)
 {
-    up_ = true;
+    channel_.connected();
     if (server_) {
         if (rest_follows_) {
-            send_rest(std::min(to_send_.size(), cm_data_max_ - cm_wire::header_size));
+            send_rest();
             to_send_ = std::vector<char>();
         }
-        flush_sends();
         return;
     }
     on_answer(data, length);
@@ -181,19 +312,6 @@ void cm_conn::handle(const cm_wire::message &m)
     fail(UCS_ERR_CONNECTION_RESET); // out of turn
 }
 
-void cm_conn::data_complete()
-{
-    deadline_ = 0;
-    if (server_) {
-        state_ = state::requested;
-        notice(due_request);
-    } else {
-        state_ = state::open;
-        to_send_ = std::vector<char>();
-        notice(due_connect);
-    }
-}
-
 void cm_conn::on_down(int error, const void *data, size_t length)
 {
     if (lingering_) {
@@ -201,7 +319,7 @@ void cm_conn::on_down(int error, const void *data, size_t length)
         return;
     }
     ucs_status_t status = UCS_ERR_CONNECTION_RESET;
-    if (state_ == state::connecting && !up_) {
+    if (state_ == state::connecting && !channel_.up()) {
         cm_wire::message m;
         bool rejected = data && cm_wire::parse(data, length, m) && m.type == cm_wire::type::reject;
         status = rejected ? UCS_ERR_REJECTED : connect_status(error);
@@ -212,12 +330,12 @@ void cm_conn::on_down(int error, const void *data, size_t length)
 void cm_conn::fail(ucs_status_t status)
 {
     if (state_ == state::over) {
-        close_endpoint();
+        channel_.close();
         return;
     }
     bool was_open = state_ == state::open;
     state_ = state::over;
-    close_endpoint();
+    channel_.close();
     if (!user_) {
         if (!delivered_) {
             engine_.retire(this);
@@ -271,8 +389,8 @@ ucs_status_t cm_conn::disconnect()
         return told_disconnect_ ? UCS_ERR_NOT_CONNECTED : UCS_INPROGRESS;
     }
     disconnecting_ = true;
-    if (endpoint_) {
-        send({cm_wire::type::disconnect, 0, 0, nullptr, 0});
+    if (channel_.is_open()) {
+        channel_.send({cm_wire::type::disconnect, 0, 0, nullptr, 0});
     }
     return UCS_OK;
 }
@@ -287,8 +405,8 @@ ucs_status_t cm_conn::query(uct_ep_attr_t *attr) const
     // A server's endpoint was accepted by whoever asks: messages may come over the transport before
     // the event that the connection is up, and its addresses are those of the request. A client's
     // are certain with that event; over verbs a message of the peer may be seen before it.
-    bool certain = server_ || up_ || state_ == state::open;
-    if (!endpoint_ || !certain) {
+    bool certain = server_ || channel_.up() || state_ == state::open;
+    if (!channel_.is_open() || !certain) {
         return UCS_ERR_NOT_CONNECTED;
     }
     if (attr->field_mask & UCT_EP_ATTR_FIELD_TX_TOKEN) {
@@ -297,7 +415,7 @@ ucs_status_t cm_conn::query(uct_ep_attr_t *attr) const
     if (attr->field_mask & UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR) {
         size_t length = sizeof(attr->local_address);
         attr->local_address = {};
-        if (fi_getname(&endpoint_->fid, &attr->local_address, &length) != 0) {
+        if (fi_getname(&channel_.endpoint()->fid, &attr->local_address, &length) != 0) {
             return UCS_ERR_NOT_CONNECTED;
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One connection of the connection manager, from the first byte to the last: the endpoint of the
-// core provider that carries it and the state of the handshake.
+// One connection of the connection manager, from the first byte to the last: the state of the
+// handshake and the channel that carries it.
 //
 //   client   resolving ─ resolved ─ connecting ──────────────────────────── open ─ over
 //   server               collecting ─ requested ─ accepting (until NOTIFY) ─ open ─ over
@@ -12,6 +12,7 @@
 
 #include "ucs/list.h"
 #include "uct/base/cm.h"
+#include "uct/ofi/cm/channel.h"
 #include "uct/ofi/cm/engine.h"
 
 #include <netinet/in.h>
@@ -65,7 +66,7 @@ class cm_conn {
     // Answers no and forgets the connection; the caller does not use it again.
     ucs_status_t reject();
     // The request leaves this engine when it was not answered by the core yet: its info, else none.
-    bool movable() const { return info_ != nullptr && !endpoint_; }
+    bool movable() const { return info_ != nullptr && !channel_.is_open(); }
     info_ptr take_info() { return std::move(info_); }
     bool failed() const { return state_ == state::over; }
     const std::string &device_name() const { return device_name_; }
@@ -103,17 +104,13 @@ class cm_conn {
         due_disconnect = 16,
     };
 
-    void open_endpoint(fi_info *info);
-    void close_endpoint();
+    void open_channel(fi_info *info);
     void drop_request();
     size_t next_message() const;
-    void post_receive(cm_op *op);
     void post_next_receive();
     void on_answer(const void *data, size_t length);
     void on_operation_failed(int error);
-    void send(const cm_wire::message &m);
-    void send_rest(size_t offset);
-    void flush_sends();
+    void send_rest();
     size_t first_message(void *out, cm_wire::type type) const;
     void accept_core(cm_wire::type type);
     void resolve();
@@ -151,7 +148,6 @@ class cm_conn {
     bool disconnecting_ = false; // the user asked
     bool connect_asked_ = false; // client: the private data is there
     bool notified_ = false;      // client: NOTIFY was sent
-    bool up_ = false;            // messages may be sent
     bool lingering_ = false;     // nobody owns it; it waits for the peer to close
     bool rest_follows_ = false;  // the answer went with fi_accept: more of it when connected
     uint64_t deadline_ = 0;      // monotonic ns, 0: none
@@ -161,13 +157,7 @@ class cm_conn {
     std::string device_name_;
 
     info_ptr info_; // server: the core's request; its handle is ours until accept or reject
-    cm_device *device_ = nullptr;
-    fid_ptr<fid_ep> endpoint_;
-    size_t cm_data_max_ = 0;
-    size_t inject_size_ = 0;
-    cm_op *sends_head_ = nullptr; // not yet taken by the provider
-    cm_op **sends_tail_ = &sends_head_;
-    std::vector<cm_op *> posted_;
+    cm_channel channel_;
 
     std::vector<char> to_send_;
     std::vector<char> received_;

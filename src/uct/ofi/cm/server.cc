@@ -40,7 +40,7 @@ void cm_conn::on_request(const void *data, size_t length)
     }
     // The rest comes on the connection, so there has to be one.
     ucs_status_t status = ucs::guard([&] {
-        open_endpoint(info_.get());
+        open_channel(info_.get());
         accept_core(cm_wire::type::proceed);
     });
     if (status != UCS_OK) {
@@ -94,15 +94,15 @@ void cm_conn::accept(cm_ep *user, const void *data, size_t length)
     }
     const char *bytes = static_cast<const char *>(data);
     to_send_.assign(bytes, bytes + length);
-    if (endpoint_) {
+    if (channel_.is_open()) {
         size_t chunk = std::min(length, cm_wire::chunk_max);
-        send({cm_wire::type::reply, static_cast<uint32_t>(length), engine_.incarnation(),
-              to_send_.data(), chunk});
-        send_rest(chunk);
+        channel_.send({cm_wire::type::reply, static_cast<uint32_t>(length), engine_.incarnation(),
+                       to_send_.data(), chunk});
+        channel_.send_data(to_send_, chunk);
         to_send_ = std::vector<char>();
     } else {
         try {
-            open_endpoint(info_.get());
+            open_channel(info_.get());
             accept_core(cm_wire::type::accept);
             rest_follows_ = true;
         } catch (const ucs::error &e) {
@@ -128,9 +128,9 @@ void cm_conn::accept_core(cm_wire::type type)
 {
     char first[cm_wire::message_max];
     size_t length = first_message(first, type);
-    int ret = fi_accept(endpoint_.get(), first, length);
+    int ret = fi_accept(channel_.endpoint(), first, length);
     if (ret != 0) {
-        close_endpoint();
+        channel_.close();
         throw ucs::error(UCS_ERR_CONNECTION_RESET, "fi_accept of a request from %s: %s",
                          ucs::sockaddr_string(remote()).c_str(), fi_strerror(-ret));
     }
@@ -143,8 +143,8 @@ ucs_status_t cm_conn::reject()
         engine_.retire(this);
         return UCS_ERR_CONNECTION_RESET;
     }
-    if (endpoint_) {
-        send({cm_wire::type::reject, 0, 0, nullptr, 0});
+    if (channel_.is_open()) {
+        channel_.send({cm_wire::type::reject, 0, 0, nullptr, 0});
         linger();
         return UCS_OK;
     }
@@ -158,7 +158,7 @@ ucs_status_t cm_conn::reject()
     }
     // The listener has gone: say it on a connection.
     ucs_status_t status = ucs::guard([&] {
-        open_endpoint(info_.get());
+        open_channel(info_.get());
         accept_core(cm_wire::type::reject);
     });
     if (status == UCS_OK) {
@@ -218,7 +218,7 @@ void cm_conn::forget_listener(bool pep_stays)
     }
     // The core's request dies with the passive endpoint, a connection does not.
     ucs_status_t status = ucs::guard([&] {
-        open_endpoint(info_.get());
+        open_channel(info_.get());
         accept_core(cm_wire::type::proceed);
     });
     if (status != UCS_OK) {
