@@ -45,7 +45,7 @@ void cm_conn::resolve()
     info_ptr info = engine_.make_info(way.device, remote_.ss_family);
     // Left to the kernel a source is chosen by the route; a user's choice or verbs needs it said.
     auto *source = local ? local : reinterpret_cast<sockaddr *>(&way.source);
-    if (local || engine_.provider().transport != "tcp") {
+    if (local || !engine_.provider().sockets()) {
         set_address(&info->src_addr, &info->src_addrlen, source);
     }
     set_address(&info->dest_addr, &info->dest_addrlen, remote());

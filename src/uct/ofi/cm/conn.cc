@@ -98,7 +98,7 @@ void cm_conn::open_channel(fi_info *info)
 {
     // Verbs refuses what finds no receive. tcp leaves it in the socket: one is posted at a time, by
     // a client when it is connected and knows whether more of the answer follows.
-    if (engine_.provider().transport == "tcp") {
+    if (engine_.provider().sockets()) {
         channel_.open(info, server_ ? 1 : 0, next_message());
     } else {
         channel_.open(info, 2, cm_wire::message_max);
@@ -265,7 +265,7 @@ void cm_conn::on_connected(const void *data, size_t length)
         return;
     }
     on_answer(data, length);
-    if (engine_.provider().transport == "tcp") {
+    if (engine_.provider().sockets()) {
         post_next_receive();
     }
 }

@@ -33,7 +33,7 @@ cm_device::cm_device(const core &c, fid_fabric *fabric, const fi_info *info)
     fid_cq *cq = nullptr;
     check(fi_cq_open(domain, &attr, &cq, nullptr), "fi_cq_open");
     cq_.reset(cq);
-    if (c.provider == "tcp") {
+    if (c.has_mutable_signal()) {
         // Completions come in turns only, which leave none when they end.
         signal_.mute(cq);
     }

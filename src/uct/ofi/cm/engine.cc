@@ -137,8 +137,8 @@ info_ptr cm_engine::make_info(const std::string &device, int family) const
 cm_device &cm_engine::device_of(const fi_info *info)
 {
     for (auto &device : devices_) {
-        // tcp's domains are all the same, whatever interface names them.
-        if (same_name(info, device->name) || core_.transport == "tcp") {
+        // Domains over sockets are all the same, whatever interface names them.
+        if (same_name(info, device->name) || core_.sockets()) {
             return *device;
         }
     }

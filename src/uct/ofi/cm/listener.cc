@@ -91,7 +91,7 @@ cm_listener::~cm_listener()
     while (cm_conn *request = requests_.front()) {
         if (request->delivered()) {
             // The user will answer it.
-            request->forget_listener(forgets_handshakes(engine_->provider()));
+            request->forget_listener(engine_->provider().forgets_handshakes());
             requests_.erase(request);
         } else {
             request->reject();
@@ -106,7 +106,7 @@ cm_listener::~cm_listener()
 // endpoint that takes it over, and the rest (1 KiB) lives as long as the event queue.
 void cm_listener::stop_listening()
 {
-    if (!forgets_handshakes(engine_->provider())) {
+    if (!engine_->provider().forgets_handshakes()) {
         pep_.reset();
         return;
     }

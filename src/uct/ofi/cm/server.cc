@@ -31,7 +31,7 @@ void cm_conn::on_request(const void *data, size_t length)
         engine_.retire(this);
         return;
     }
-    if (engine_.provider().transport != "tcp" && info_->domain_attr->name) {
+    if (!engine_.provider().sockets() && info_->domain_attr->name) {
         device_name_ = info_->domain_attr->name;
     }
     begin_data(m);

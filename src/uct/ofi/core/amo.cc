@@ -35,7 +35,7 @@ atomic_ops find_atomics(const ofi::md &domain, fi_datatype type)
 {
     atomic_ops found{};
     // Before libfabric 2.3 verbs sends the operands' addresses in place of their values.
-    bool broken = domain.provider.transport == "verbs" && fi_version() < FI_VERSION(2, 3);
+    bool broken = domain.provider.verbs() && fi_version() < FI_VERSION(2, 3);
     if (!(domain.info->caps & FI_ATOMIC) || broken) {
         return found;
     }

@@ -12,14 +12,14 @@ namespace {
 
 std::string md_name(const core &c, const device &d)
 {
-    return c.transport == "shm" ? c.transport : d.name.substr(0, UCT_MD_NAME_MAX - 1);
+    return c.on_node() ? c.transport : d.name.substr(0, UCT_MD_NAME_MAX - 1);
 }
 
 } // namespace
 
 uint64_t component::flags() const
 {
-    uint64_t flags = core_.transport == "shm" ? UCT_COMPONENT_FLAG_RKEY_PTR : 0;
+    uint64_t flags = core_.on_node() ? UCT_COMPONENT_FLAG_RKEY_PTR : 0;
     return flags | (doors_.open_cm ? UCT_COMPONENT_FLAG_CM : 0);
 }
 

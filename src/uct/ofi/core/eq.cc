@@ -78,15 +78,10 @@ std::vector<int> sockets_of(fid_eq *eq)
 
 } // namespace
 
-bool forgets_handshakes(const core &c)
-{
-    return c.provider == "tcp";
-}
-
 void end_handshakes(const core &c, fid_eq *eq)
 {
     refuse_requests(eq);
-    if (!forgets_handshakes(c)) {
+    if (!c.forgets_handshakes()) {
         return;
     }
     std::vector<int> sockets = sockets_of(eq);

@@ -9,12 +9,6 @@
 
 namespace uct::ofi {
 
-// tcp keeps what it has of a handshake in a descriptor of the event queue only, with a pointer to
-// the passive endpoint that it began at: closing either loses the memory and the sockets of
-// handshakes that are not finished, and closing the passive endpoint first leaves pointers to it
-// behind.
-bool forgets_handshakes(const core &c);
-
 // Before an event queue is closed: refuses the requests that nobody took and ends the handshakes
 // that have only begun. All endpoints of the queue are closed already, its passive ones are not.
 void end_handshakes(const core &c, fid_eq *eq);

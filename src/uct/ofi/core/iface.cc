@@ -460,7 +460,7 @@ void iface::fill_attr(uct_iface_attr_t *attr) const
 
 void iface::set_figures(uct_iface_attr_t *attr, bool loopback) const
 {
-    link_figures link = figures_of(domain.provider.transport, domain.dev, loopback);
+    link_figures link = figures_of(domain.provider, domain.dev, loopback);
     attr->overhead = link.overhead;
     attr->latency = {.c = link.latency, .m = 0};
     // Each process on the node copies for itself, devices are shared.

@@ -30,12 +30,9 @@ struct inventory {
 };
 
 // The name under which UCX users know the device.
-std::string device_name(const fi_info *info)
+std::string device_name(const core &c, const fi_info *info)
 {
-    if (strcmp(info->fabric_attr->prov_name, "shm") == 0) {
-        return "memory";
-    }
-    return info->domain_attr->name;
+    return c.on_node() ? "memory" : info->domain_attr->name;
 }
 
 bool usable(const core &c, const fi_info *info)
@@ -90,7 +87,7 @@ std::vector<device> find_devices(const core &c)
             fi_freeinfo(info);
             continue;
         }
-        std::string name = device_name(info);
+        std::string name = device_name(c, info);
         auto same = [&](const device &d) { return d.name == name; };
         auto it = std::find_if(found.begin(), found.end(), same);
         if (it == found.end()) {
@@ -179,7 +176,7 @@ void find_others(inventory *found, std::span<const core> candidates)
     for (const std::string &name : found->providers) {
         bool known = std::any_of(candidates.begin(), candidates.end(),
                                  [&](const core &c) { return c.provider == name; });
-        core c{name.substr(0, 9), name, FI_EP_RDM};
+        core c{name.substr(0, 9), name, FI_EP_RDM, medium::fabric};
         if (known || found->devices.contains(c.transport)) {
             continue;
         }
@@ -202,10 +199,14 @@ std::vector<core> candidates()
 {
     // The RDM endpoints of xnet, which is "net" in libfabric 1.17 and "tcp" afterwards.
     const char *tcp_rdm = FI_VERSION_LT(fi_version(), FI_VERSION(1, 18)) ? "net" : "tcp";
-    return {{"shm", "shm", FI_EP_RDM},      {"verbs", "verbs", FI_EP_MSG},
-            {"efa", "efa", FI_EP_RDM},      {"cxi", "cxi", FI_EP_RDM},
-            {"opx", "opx", FI_EP_RDM},      {"psm3", "psm3", FI_EP_RDM},
-            {"tcp", tcp_core(), FI_EP_MSG}, {"tcprdm", tcp_rdm, FI_EP_RDM}};
+    return {{"shm", "shm", FI_EP_RDM, medium::memory},
+            {"verbs", "verbs", FI_EP_MSG, medium::verbs},
+            {"efa", "efa", FI_EP_RDM, medium::fabric},
+            {"cxi", "cxi", FI_EP_RDM, medium::fabric},
+            {"opx", "opx", FI_EP_RDM, medium::fabric},
+            {"psm3", "psm3", FI_EP_RDM, medium::fabric},
+            {"tcp", tcp_core(), FI_EP_MSG, medium::sockets},
+            {"tcprdm", tcp_rdm, FI_EP_RDM, medium::sockets}};
 }
 
 // The providers that could stand behind tcp.
@@ -213,7 +214,7 @@ std::string tcp_cores()
 {
     std::string names;
     for (const char *name : {"tcp", "net", "sockets"}) {
-        if (query({"tcp", name, FI_EP_MSG}, nullptr, nullptr, 0, nullptr)) {
+        if (query({"tcp", name, FI_EP_MSG, medium::sockets}, nullptr, nullptr, 0, nullptr)) {
             names += (names.empty() ? "" : ", ") + std::string(name);
         }
     }
@@ -241,6 +242,21 @@ const inventory &find_all()
 }
 
 } // namespace
+
+bool core::has_wait_fd() const
+{
+    return msg() || provider == "net";
+}
+
+bool core::forgets_handshakes() const
+{
+    return provider == "tcp";
+}
+
+bool core::has_mutable_signal() const
+{
+    return provider == "tcp";
+}
 
 bool keeps_order(const fi_info *info)
 {

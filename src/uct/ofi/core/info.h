@@ -7,6 +7,7 @@
 
 #include "uct/ofi/core/fid.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,36 @@ constexpr uint32_t api_version = FI_VERSION(1, 17);
 constexpr uint64_t flag_core_only = 1ull << 59; // no util layer above
 constexpr uint64_t flag_hidden = 1ull << 60;    // even if FI_PROVIDER leaves it out
 
-// A transport of ours and the core provider that carries it.
+// What a core goes over. What differs between cores by nature is asked of this, and not of names.
+enum class medium : uint8_t {
+    fabric,  // a network of which we know no more than libfabric tells
+    memory,  // the node's
+    sockets, // the kernel's: each peer takes a descriptor, any domain reaches what the host does
+    verbs,   // queue pairs: a receive has to be posted before its message comes
+};
+
+// A transport of ours and the core provider that carries it. The rows are in info.cc, which alone
+// knows providers by their names.
 struct core {
     std::string transport; // the name users see: "shm", "tcp", "verbs"; at most 9 characters
     std::string provider;  // libfabric's name: "shm", "tcp" or "net", "verbs"
     fi_ep_type ep_type;    // FI_EP_RDM or FI_EP_MSG
+    medium over;
 
     bool msg() const { return ep_type == FI_EP_MSG; }
+    bool on_node() const { return over == medium::memory; }
+    bool sockets() const { return over == medium::sockets; }
+    bool verbs() const { return over == medium::verbs; }
+    // The completion queues have descriptors that tell of everything. Of other native cores nobody
+    // knows; libfabric 2.1's tcp crashes when such a queue is opened for its RDM endpoints.
+    bool has_wait_fd() const;
+    // It keeps what it has of a handshake in a descriptor of the event queue only, with a pointer
+    // to the passive endpoint that it began at: closing either loses the memory and the sockets of
+    // handshakes that are not finished, and closing the passive endpoint first leaves pointers to
+    // it behind.
+    bool forgets_handshakes() const;
+    // The signal of a completion queue can be muted (cq_signal.h).
+    bool has_mutable_signal() const;
 };
 
 // One domain of a core provider: a network interface, an RDMA device, or the host's memory.

@@ -73,12 +73,12 @@ double rdma_latency(const fi_link_attr &link)
 
 } // namespace
 
-link_figures figures_of(const std::string &transport, const device &d, bool loopback)
+link_figures figures_of(const core &c, const device &d, bool loopback)
 {
-    if (transport == "shm") {
+    if (c.on_node()) {
         return shared_memory;
     }
-    if (transport == "tcp" || transport == "tcprdm") {
+    if (c.sockets()) {
         return loopback ? tcp_loopback : ethernet(d);
     }
     const fi_link_attr *link = link_of(d);

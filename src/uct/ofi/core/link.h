@@ -16,6 +16,6 @@ struct link_figures {
 
 // From the core's link attributes, else from what the kernel says of the network interface, else of
 // an ordinary device. loopback: over tcp, within the host.
-link_figures figures_of(const std::string &transport, const device &d, bool loopback);
+link_figures figures_of(const core &c, const device &d, bool loopback);
 
 } // namespace uct::ofi

@@ -127,7 +127,7 @@ std::vector<uct_tl_resource_desc_t> md::tl_resources()
     uct_tl_resource_desc_t resource{};
     snprintf(resource.tl_name, sizeof(resource.tl_name), "%s", provider.transport.c_str());
     snprintf(resource.dev_name, sizeof(resource.dev_name), "%s", dev.name.c_str());
-    resource.dev_type = provider.transport == "shm" ? UCT_DEVICE_TYPE_SHM : UCT_DEVICE_TYPE_NET;
+    resource.dev_type = on_node() ? UCT_DEVICE_TYPE_SHM : UCT_DEVICE_TYPE_NET;
     resource.sys_device = sys_device();
     return {resource};
 }
@@ -268,7 +268,7 @@ ucs_status_t component::rkey_unpack(const void *buffer, uct_rkey_bundle_t *bundl
     unpacked->offset = packed.flags & rkey_virtual ? 0 : packed.base;
     unpacked->carrier.assign(static_cast<const char *>(buffer) + sizeof(packed),
                              packed.carrier_length);
-    if (core_.transport == "shm") {
+    if (core_.on_node()) {
         memcpy(&unpacked->mapping, static_cast<const char *>(buffer) + sizeof(packed),
                sizeof(unpacked->mapping));
         unpacked->local = static_cast<char *>(acquire_mapping(unpacked->mapping, packed.base));

@@ -108,10 +108,8 @@ class md final : public uct_md {
     void free(uct_mem_h memh) override { dereg(memh); }
 
     ucs_sys_device_t sys_device() const;
-    bool on_node() const { return provider.transport == "shm"; }
-    // Completion queues have descriptors that tell of everything. Of other native cores nobody
-    // knows; libfabric 2.1's tcp crashes when such a queue is opened for its RDM endpoints.
-    bool has_wait_fd() const { return provider.msg() || provider.provider == "net"; }
+    bool on_node() const { return provider.on_node(); }
+    bool has_wait_fd() const { return provider.has_wait_fd(); }
 
     // Registration for our own buffers; desc nullptr and no mr where local use needs none.
     memory reg_local(void *address, size_t length);

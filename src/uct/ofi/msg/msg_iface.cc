@@ -66,8 +66,8 @@ msg_iface::msg_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
       timeout_ns_(config.v.connect_timeout < max_timeout
                       ? static_cast<uint64_t>(config.v.connect_timeout * 1e9)
                       : UINT64_MAX),
-      attend_(config.v.attend && md.provider.transport == "tcp"),
-      unpace_(!config.v.local_pacing && md.provider.transport == "tcp" && system_paces())
+      attend_(config.v.attend && md.provider.sockets()),
+      unpace_(!config.v.local_pacing && md.provider.sockets() && system_paces())
 {
     if (!attend_) {
         limit.batched = 0;
@@ -82,7 +82,7 @@ void msg_iface::open_receives(unsigned count)
 {
     const fi_info &info = *domain.info;
     count = static_cast<unsigned>(std::min<size_t>(count, info.rx_attr->size));
-    if (domain.provider.transport == "verbs") {
+    if (domain.provider.verbs()) {
         cq_ = open_cq(count);
         tx_cq_ = open_cq(8 * info.tx_attr->size);
     } else {
@@ -178,7 +178,7 @@ ucs_status_t msg_iface::query(uct_iface_attr_t *attr)
                             UCT_IFACE_FLAG_EVENT_FD | UCT_IFACE_FLAG_EVENT_ASYNC_CB;
     bool loopback = ucs::sockaddr_is_loopback(reinterpret_cast<const sockaddr *>(&own_));
     set_figures(attr, loopback);
-    attr->priority = domain.provider.transport == "verbs";
+    attr->priority = domain.provider.verbs();
     return UCS_OK;
 }
 
@@ -365,7 +365,7 @@ void msg_iface::probe(ep &e)
         return;
     }
     tcp_ends ends;
-    if (domain.provider.transport != "tcp" || !ends_of(c->endpoint.get(), &ends)) {
+    if (!domain.provider.sockets() || !ends_of(c->endpoint.get(), &ends)) {
         return;
     }
     if (unanswered(ends) >= dead_after) {

@@ -12,7 +12,7 @@ namespace uct::ofi {
 bool peer_srx::taken_by(const md &domain)
 {
     // There shm has no receives of tagged messages for us (see limits::tagged): all come here.
-    return domain.provider.transport == "shm" && fi_version() == FI_VERSION(1, 17);
+    return domain.on_node() && fi_version() == FI_VERSION(1, 17);
 }
 
 peer_srx::peer_srx(iface &home, unsigned most)
