@@ -69,6 +69,8 @@ struct limits {
 
 constexpr size_t short_limit = 1024; // of max_short: beyond, a pool buffer costs no more
 
+limits find_limits(const ofi::md &domain, const uct_iface_config &config); // limits.cc
+
 // What a caller gave as the address of a peer. Lengths are SIZE_MAX where he does not know.
 struct peer_address {
     const uct_device_addr_t *device;

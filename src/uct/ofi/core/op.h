@@ -15,6 +15,18 @@
 
 namespace uct::ofi {
 
+// What comes before a tagged message (rdm/tag.h).
+struct tag_prefix {
+    uint8_t kind;
+    uint8_t reserved[3];
+    uint32_t length;
+    uint64_t imm;
+    uint64_t tag;
+};
+static_assert(sizeof(tag_prefix) == 24);
+
+constexpr size_t tag_own_pieces = 2; // of a posted receive: the prefix and the spill
+
 class ep;
 class iface;
 class send_order;

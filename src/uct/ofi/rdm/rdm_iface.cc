@@ -231,6 +231,19 @@ ucs_status_t rdm_iface::query(uct_iface_attr_t *attr)
     } else {
         attr->cap.flags |= UCT_IFACE_FLAG_INTER_NODE;
     }
+    if (limit.tagged) {
+        attr->cap.flags |= UCT_IFACE_FLAG_TAG_EAGER_SHORT | UCT_IFACE_FLAG_TAG_EAGER_BCOPY |
+                           UCT_IFACE_FLAG_TAG_EAGER_ZCOPY;
+        size_t longest = limit.whole - sizeof(tag_prefix);
+        attr->cap.tag.recv = {.min_recv = 0,
+                              .max_zcopy = SIZE_MAX,
+                              .max_iov = limit.max_iov - tag_own_pieces,
+                              .max_outstanding = tag_receives::max_outstanding};
+        attr->cap.tag.eager = {.max_short = limit.on_stack - sizeof(tag_prefix),
+                               .max_bcopy = longest,
+                               .max_zcopy = longest,
+                               .max_iov = limit.max_iov - 1};
+    }
     if (on_node_ || domain.has_wait_fd()) {
         attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV |
                                 UCT_IFACE_FLAG_EVENT_FD | UCT_IFACE_FLAG_EVENT_ASYNC_CB;

@@ -23,17 +23,7 @@ namespace uct::ofi {
 
 class iface;
 
-struct tag_prefix {
-    uint8_t kind;
-    uint8_t reserved[3];
-    uint32_t length;
-    uint64_t imm;
-    uint64_t tag;
-};
-static_assert(sizeof(tag_prefix) == 24);
-
 constexpr uint8_t tag_eager = 1;
-constexpr size_t tag_own_pieces = 2; // of a posted receive: the prefix and the spill
 
 // A receive of the user. The prefix lands here, the rest in the user's memory.
 struct tag_receive_op : op {
