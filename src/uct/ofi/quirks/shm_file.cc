@@ -74,6 +74,12 @@ bool present(const std::string &name)
            S_ISREG(about.st_mode) && about.st_uid == geteuid();
 }
 
+bool is_there(const std::string &name, pid_t pid, uint64_t birth)
+{
+    return name.find('\0') == name.size() - 1 && is_of(name.c_str(), pid, birth) &&
+           present(name.c_str());
+}
+
 void remove_of_dead(const std::string &name)
 {
     parts p;

@@ -15,6 +15,8 @@ std::string make_name(); // a new one for this process
 // Whether the name is a whole one of ours, of that process. Others may lead anywhere.
 bool is_of(const std::string &name, pid_t pid, uint64_t birth);
 bool present(const std::string &name); // as a file of our user
+// Both, of a name as the core gives it, with its final zero.
+bool is_there(const std::string &name, pid_t pid, uint64_t birth);
 // Removes the file of a process that is gone, as the name of ours and the kernel tell.
 void remove_of_dead(const std::string &name);
 

@@ -6,7 +6,7 @@
 #include "uct/base/transport.h"
 #include "uct/ofi/core/error.h"
 #include "uct/ofi/quirks/shm_file.h"
-#include "uct/ofi/quirks/shm_queue.h"
+#include "uct/ofi/rdm/local_interfaces.h"
 
 #include <algorithm>
 #include <cstring>
@@ -24,9 +24,6 @@ namespace {
 constexpr double default_timeout = 10; // seconds
 constexpr double max_timeout = 3600;
 
-// Dead on-node peers that stay in the address vector: see forget().
-constexpr size_t kept_dead = 16;
-
 const uct_iface_ops_t &table()
 {
     static_assert(transport<rdm_iface, ep>);
@@ -34,72 +31,7 @@ const uct_iface_ops_t &table()
     return ops;
 }
 
-// The file that the address names has the form of ours, is of the process that the address tells,
-// and of our user. A name of the core has its final zero with it.
-bool file_is_there(const rdm_address &about, const std::string &name)
-{
-    return name.find('\0') == name.size() - 1 &&
-           shm_file::is_of(name.c_str(), static_cast<pid_t>(about.bell.pid), about.birth) &&
-           shm_file::present(name.c_str());
-}
-
-// Off-node a number alone says nothing: other hosts have it, too.
-bool claims_this_process(const rdm_address &about, bool on_node)
-{
-    return static_cast<pid_t>(about.bell.pid) == getpid() &&
-           (on_node || about.birth == ucs::process_birth(getpid()));
-}
-
-// The open interfaces of this process, with the peers that stand for them on others of its
-// interfaces, possibly of other threads.
-struct local_interfaces {
-    std::mutex mutex;
-    struct entry {
-        pid_t process; // a forked one has the table, and not the interfaces
-        std::vector<peer *> watchers;
-    };
-    std::map<uint64_t, entry> by_id; // of the interface
-
-    // With the mutex held; nullptr: it is not of this process.
-    entry *find(uint64_t id)
-    {
-        auto found = by_id.find(id);
-        return found != by_id.end() && found->second.process == getpid() ? &found->second : nullptr;
-    }
-
-    static local_interfaces &get()
-    {
-        static auto *all = new local_interfaces; // outlives every interface
-        return *all;
-    }
-};
-
 } // namespace
-
-peer::~peer()
-{
-    {
-        local_interfaces &all = local_interfaces::get();
-        std::lock_guard guard(all.mutex);
-        if (auto *local = all.find(id)) {
-            std::erase(local->watchers, this);
-        }
-    }
-    rest();
-}
-
-void peer::rest()
-{
-    watch.reset();
-    if (pid_fd >= 0) {
-        ::close(pid_fd);
-        pid_fd = -1;
-    }
-    bell.reset();
-    lock.reset();
-    fifo.reset();
-    refused_since = unanswered_since = 0;
-}
 
 rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &params,
                      const uct_iface_config &config)
@@ -187,30 +119,6 @@ rdm_iface::~rdm_iface()
     if (on_node_) {
         ucs::guard([] { shm_file::reap_stale(); });
     }
-}
-
-void rdm_iface::tell_local_peers()
-{
-    auto core = std::make_shared<core_endpoint>();
-    core->fabric = domain.fabric;
-    core->domain = domain.domain;
-    core->cq = std::move(cq_);
-    core->av = std::move(av_);
-    core->lent = std::move(lent_);
-    core->ep = std::move(ep_);
-    local_interfaces &all = local_interfaces::get();
-    std::lock_guard guard(all.mutex);
-    for (peer *p : all.by_id[id_].watchers) {
-        if (on_node_) {
-            p->kept = core;
-        }
-        p->dead.store(true, std::memory_order_release);
-        p->home->someone_died_.store(true, std::memory_order_release);
-        if (p->home->bell_) {
-            p->home->bell_->ring_self();
-        }
-    }
-    all.by_id.erase(id_);
 }
 
 void rdm_iface::close()
@@ -311,7 +219,8 @@ int rdm_iface::is_reachable(const uct_device_addr_t *device, const uct_iface_add
     }
     // Namespaces can differ where the identity does not show it: try.
     const char *name = reinterpret_cast<const char *>(address) + sizeof(a);
-    return !on_node_ || file_is_there(a, std::string(name, a.name_length()));
+    return !on_node_ || shm_file::is_there(std::string(name, a.name_length()),
+                                           static_cast<pid_t>(a.bell.pid), a.birth);
 }
 
 // Interfaces that number their messages understand each other, and the others do.
@@ -351,285 +260,6 @@ void rdm_iface::connect(ep &from, const peer_address &to)
     remote.eps.push_back(&from);
     ++remote.refs;
     from.set_connected();
-}
-
-void rdm_iface::for_each_ep(const std::function<void(ep &)> &call)
-{
-    for (auto &[id, p] : peers_) {
-        for (ep *e : p->eps) {
-            call(*e);
-        }
-    }
-}
-
-void rdm_iface::check_peers()
-{
-    uint64_t now = ucs::monotonic_ns();
-    for (auto &[id, p] : peers_) {
-        if (p->failed || p->eps.empty()) {
-            continue;
-        }
-        if (p->eps.front()->ping()) {
-            p->unanswered_since = 0;
-        } else if (!connects_itself()) {
-            continue;
-        } else if (p->unanswered_since == 0) {
-            p->unanswered_since = now;
-        } else if (now - p->unanswered_since > timeout_ns_) {
-            declare_dead(*p, UCS_ERR_UNREACHABLE);
-        }
-    }
-}
-
-peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
-{
-    auto found = peers_.find(about.id);
-    if (found != peers_.end()) {
-        return *found->second;
-    }
-    found = resting_.find(about.id);
-    if (found != resting_.end()) {
-        return wake(*found->second);
-    }
-    bury_closed();
-    auto p = std::make_unique<peer>();
-    p->home = this;
-    p->id = about.id;
-    p->about = about;
-    p->name.assign(name, about.name_length());
-    if (on_node_ && !file_is_there(about, p->name)) {
-        throw ucs::error(UCS_ERR_UNREACHABLE,
-                         "uct_ep_create: the peer's process has no such file in /dev/shm");
-    }
-    if (!take_left(*p)) {
-        insert_address(*p);
-    }
-    peer &found_peer = *(peers_[about.id] = std::move(p));
-    try {
-        look_after(found_peer);
-    } catch (...) {
-        found_peer.dead.store(true, std::memory_order_relaxed);
-        found_peer.refs = 1;
-        forget(found_peer);
-        throw;
-    }
-    return found_peer;
-}
-
-void rdm_iface::insert_address(peer &p)
-{
-    int inserted = fi_av_insert(av_.get(), p.name.data(), 1, &p.address, 0, nullptr);
-    if (inserted != 1) {
-        throw ucs::error(UCS_ERR_UNREACHABLE, "fi_av_insert on %s: %s",
-                         domain.provider.transport.c_str(),
-                         inserted < 0 ? fi_strerror(-inserted) : "no room for another peer");
-    }
-    if (limit.prefix) {
-        p.order = std::make_unique<send_order>(id_, ++epochs_);
-    }
-}
-
-peer &rdm_iface::wake(peer &p)
-{
-    if (p.dead.load(std::memory_order_acquire)) {
-        throw ucs::error(UCS_ERR_UNREACHABLE, "uct_ep_create: the interface is closed");
-    }
-    p.bell = std::make_unique<remote_bell>(p.about.bell);
-    return *peers_.insert(resting_.extract(p.id)).position->second;
-}
-
-void rdm_iface::look_after(peer &p)
-{
-    bool local = watch_local(p);
-    if (!local && claims_this_process(p.about, on_node_)) {
-        throw ucs::error(UCS_ERR_UNREACHABLE, "uct_ep_create: this process has no such interface");
-    }
-    if (!on_node_) {
-        return;
-    }
-    p.lock = std::make_unique<shm_lock>(p.name);
-    if (!local) {
-        watch(p);
-    }
-    p.bell = std::make_unique<remote_bell>(p.about.bell);
-    if (fifo_wanted_) {
-        p.fifo = std::make_unique<send_fifo>(p.about.bell, id_);
-    }
-}
-
-// False: the interface is not of this process. Its own table tells, not the address.
-bool rdm_iface::watch_local(peer &p)
-{
-    local_interfaces &all = local_interfaces::get();
-    std::lock_guard guard(all.mutex);
-    auto *local = all.find(p.id);
-    if (local) {
-        local->watchers.push_back(&p);
-    }
-    return local != nullptr;
-}
-
-void rdm_iface::watch(peer &p)
-{
-    auto pid = static_cast<pid_t>(p.about.bell.pid);
-    p.pid_fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-    if (p.pid_fd < 0 || ucs::process_birth(pid) != p.about.birth) {
-        throw ucs::error(UCS_ERR_UNREACHABLE, "process %d, to which an endpoint was asked, is gone",
-                         pid);
-    }
-    p.watch = ucs::async_watch::fd(
-        p.pid_fd, EPOLLIN | EPOLLONESHOT,
-        [](void *arg, uint32_t) {
-            auto *dead = static_cast<peer *>(arg);
-            shm_lock::repair({dead->home->lock_.get(), dead->lock.get()});
-            repair_shm_queues(dead->home->name_);
-            dead->dead.store(true, std::memory_order_relaxed);
-            dead->home->someone_died_.store(true, std::memory_order_release);
-            dead->home->bell_->ring_self();
-        },
-        &p);
-}
-
-// shm does not bear that a peer is removed which it still has something of: a message that the peer
-// has not finished with, or one from it, makes it look into the peer's region, which is unmapped
-// then. So an on-node peer without endpoints rests, and is still watched, for it may die with one
-// of the locks held.
-void rdm_iface::forget(peer &p)
-{
-    if (--p.refs > 0) {
-        return;
-    }
-    if (on_node_) {
-        put_to_rest(p);
-        return;
-    }
-    remove_addresses(p);
-    remove_left();
-    if (p.order && !p.order->idle()) {
-        bool lost = p.failed || p.dead.load(std::memory_order_relaxed);
-        left_peers_.push_back({p.id, std::move(p.order), p.address, lost});
-    }
-    peers_.erase(p.id);
-}
-
-void rdm_iface::remove_addresses(peer &p)
-{
-    if (!p.order || p.order->idle()) {
-        fi_av_remove(av_.get(), &p.address, 1, 0);
-    }
-    for (peer::carrier &c : p.carriers) {
-        fi_av_remove(av_.get(), &c.address, 1, 0);
-    }
-    p.carriers.clear();
-}
-
-// A peer has one, or a few where it opened the device more than once; a key can name any.
-bool rdm_iface::find_carrier(ep &from, const std::string &name, fi_addr_t *to_p)
-{
-    std::vector<peer::carrier> &known = from.remote->carriers;
-    for (const peer::carrier &c : known) {
-        if (c.name == name) {
-            *to_p = c.address;
-            return true;
-        }
-    }
-    if (known.size() == peer::most_carriers || name.size() != name_.size()) {
-        ucs_error("a key of %s names another endpoint than those of its peer",
-                  domain.provider.transport.c_str());
-        return false;
-    }
-    if (fi_av_insert(av_.get(), name.data(), 1, to_p, 0, nullptr) != 1) {
-        ucs_error("fi_av_insert on %s of an endpoint that carries regions: no room",
-                  domain.provider.transport.c_str());
-        return false;
-    }
-    known.push_back({name, *to_p});
-    return true;
-}
-
-void rdm_iface::put_to_rest(peer &p)
-{
-    p.bell.reset();
-    resting_.insert(peers_.extract(p.id));
-    if (p.dead.load(std::memory_order_acquire)) {
-        bury(p);
-    }
-}
-
-// The peer is dead: what it has left in shared memory goes.
-void rdm_iface::clear_away(peer &p)
-{
-    p.failed = true;
-    if (order_) {
-        order_->sender_died(p.id);
-    }
-    if (on_node_) {
-        shm_file::remove_of_dead(p.name.c_str());
-        fifos_->owner_died(p.id);
-        parts_->sender_died(p.id);
-    }
-}
-
-void rdm_iface::bury(peer &p)
-{
-    clear_away(p);
-    p.rest();
-    p.buried = ++buried_;
-    remove_dead();
-}
-
-// The address vector has room for some hundred peers, and a dead one's memory stays while it is
-// mapped. The longest dead go, unless the core was left with a message to them that never ends.
-// shm from 2.0 on forgets to clear its own entry of a peer that is removed, and clears one in front
-// of the peer's table if that was first: what gets the entry next is taken for connected and
-// mapped, and a send to it ends in SIGSEGV. There, addresses stay until the interface goes.
-void rdm_iface::remove_dead()
-{
-    if (FI_VERSION_GE(fi_version(), FI_VERSION(2, 0))) {
-        return;
-    }
-    size_t count = 0;
-    peer *oldest = nullptr;
-    for (auto &[id, p] : resting_) {
-        if (p->failed && !p->stuck && !(p->unfinished && has_outstanding())) {
-            ++count;
-            if (!oldest || p->buried < oldest->buried) {
-                oldest = p.get();
-            }
-        }
-    }
-    if (count > kept_dead) {
-        fi_av_remove(av_.get(), &oldest->address, 1, 0);
-        resting_.erase(oldest->id);
-    }
-}
-
-// Of a living process nobody tells when it closes an interface, but its file is gone then.
-void rdm_iface::bury_closed()
-{
-    if (resting_.size() <= kept_dead) {
-        return;
-    }
-    for (auto &[id, p] : resting_) {
-        if (!p->failed && !shm_file::present(p->name.c_str())) {
-            p->dead.store(true, std::memory_order_relaxed);
-        }
-    }
-    bury_resting();
-}
-
-// The resting ones that died.
-void rdm_iface::bury_resting()
-{
-    std::vector<peer *> dead;
-    for (auto &[id, p] : resting_) {
-        if (p->dead.load(std::memory_order_acquire) && !p->failed) {
-            dead.push_back(p.get());
-        }
-    }
-    for (peer *p : dead) {
-        bury(*p);
-    }
 }
 
 ucs_status_t rdm_iface::tag_recv_zcopy(uct_tag_t tag, uct_tag_t mask, const uct_iov_t *iov,
@@ -703,53 +333,6 @@ UCS_ALWAYS_INLINE unsigned rdm_iface::poll_on_node()
     return count + from_core;
 }
 
-// What a dead peer sent before is delivered first; then each endpoint to it fails once.
-UCS_NOINLINE unsigned rdm_iface::bury_dead()
-{
-    if (read_fifos() + poll_cq() > 0) {
-        return 1; // come back when the queue is empty
-    }
-    someone_died_.store(false, std::memory_order_relaxed);
-    ucs::list<ep, &ep::sibling> victims;
-    for (auto &[id, p] : peers_) {
-        if (p->dead.load(std::memory_order_acquire) && !p->failed) {
-            clear_away(*p);
-            victims.splice_back(p->eps);
-        }
-    }
-    bury_resting();
-    unsigned count = 0;
-    while (ep *victim = victims.pop_front()) {
-        fail(victim, victim->remote->cause);
-        ++count;
-    }
-    return count;
-}
-
-void rdm_iface::declare_dead(peer &p, ucs_status_t cause)
-{
-    if (!p.failed && !p.dead.load(std::memory_order_relaxed)) {
-        p.cause = cause;
-        p.dead.store(true, std::memory_order_release);
-        someone_died_.store(true, std::memory_order_release);
-    }
-}
-
-void rdm_iface::not_reached(peer &p)
-{
-    if (!connects_itself()) {
-        return;
-    }
-    uint64_t now = ucs::monotonic_ns();
-    bool begins = p.refused_since == 0 || now - p.refused_last > timeout_ns_ / 4;
-    p.refused_last = now;
-    if (begins) {
-        p.refused_since = now;
-    } else if (now - p.refused_since > timeout_ns_) {
-        declare_dead(p, UCS_ERR_UNREACHABLE);
-    }
-}
-
 // An operation on remote memory that is refused by itself, as with a key that is not valid any
 // more, and whose end the user sees.
 bool rdm_iface::fails_alone(const op &o, ucs_status_t status)
@@ -766,11 +349,6 @@ bool rdm_iface::fails_alone(const op &o, ucs_status_t status)
     }
     return o.completion && (status == UCS_ERR_REJECTED || status == UCS_ERR_INVALID_PARAM ||
                             status == UCS_ERR_MESSAGE_TRUNCATED || status == UCS_ERR_UNSUPPORTED);
-}
-
-void rdm_iface::left_with_core(peer &p, bool failed)
-{
-    (failed ? p.stuck : p.unfinished) = true;
 }
 
 void rdm_iface::on_error(op *o, ucs_status_t status)
