@@ -16,13 +16,12 @@ namespace {
 // descriptor.
 size_t peer_limit(const uct::ofi::md &domain)
 {
-    const std::string &transport = domain.provider.transport;
     size_t limit = SIZE_MAX;
     if (domain.provider.msg() || domain.on_node()) {
         limit = domain.info->domain_attr->ep_cnt;
     }
     rlimit files{};
-    if ((transport == "tcp" || transport == "tcprdm") && getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    if (domain.provider.sockets() && getrlimit(RLIMIT_NOFILE, &files) == 0) {
         limit = std::min<size_t>(limit, files.rlim_cur);
     }
     return limit;

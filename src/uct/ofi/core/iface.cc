@@ -162,24 +162,13 @@ void iface::restore_release(receive_op *r)
     memcpy(r->payload - rx_headroom_ - sizeof(void *), &release, sizeof(void *));
 }
 
-namespace {
-
-// The core net signals each completion and leaves it to fi_trywait() to take the signal back, but
-// its fi_trywait() does nothing: from the first one on the descriptor is readable. fi_wait() does.
-// That, and what it needs, are called by their tables: libfabric 2.x, without net, warns of them.
-bool trywait_does_nothing(const fi_info &info)
-{
-    return strcmp(info.fabric_attr->prov_name, "net") == 0;
-}
-
-} // namespace
-
 fid_ptr<fid_cq> iface::open_cq(size_t size)
 {
     fi_cq_attr attr{};
     attr.format = FI_CQ_FORMAT_DATA;
     attr.wait_obj = domain.has_wait_fd() ? FI_WAIT_FD : FI_WAIT_NONE;
-    if (attr.wait_obj == FI_WAIT_FD && trywait_does_nothing(*domain.info)) {
+    if (attr.wait_obj == FI_WAIT_FD && domain.provider.trywait_does_nothing()) {
+        // Called by their tables: libfabric 2.x, without net, warns of these calls.
         fi_wait_attr with{FI_WAIT_FD, 0};
         fid_wait *wait = nullptr;
         fid_fabric *fabric = domain.fabric.get();

@@ -248,6 +248,11 @@ bool core::has_wait_fd() const
     return msg() || provider == "net";
 }
 
+bool core::trywait_does_nothing() const
+{
+    return provider == "net";
+}
+
 bool core::forgets_handshakes() const
 {
     return provider == "tcp";

@@ -45,6 +45,9 @@ struct core {
     // handshakes that are not finished, and closing the passive endpoint first leaves pointers to
     // it behind.
     bool forgets_handshakes() const;
+    // It signals each completion and leaves it to fi_trywait() to take the signal back, but its
+    // fi_trywait() does nothing: from the first one on the descriptor is readable. fi_wait() does.
+    bool trywait_does_nothing() const;
     // The signal of a completion queue can be muted (cq_signal.h).
     bool has_mutable_signal() const;
 };

@@ -80,9 +80,9 @@ uint64_t find_overtaken(const uct::ofi::md &domain, const limits &l)
 
 size_t default_segment(const uct::ofi::md &domain, bool fifo)
 {
-    return domain.on_node()                       ? (fifo ? fifo_frame_size : shm_segment)
-           : domain.provider.transport == "verbs" ? verbs_segment
-                                                  : socket_segment;
+    return domain.on_node()          ? (fifo ? fifo_frame_size : shm_segment)
+           : domain.provider.verbs() ? verbs_segment
+                                     : socket_segment;
 }
 
 bool wants_prefix(const uct::ofi::md &domain, ucs::config::ternary asked)
@@ -112,7 +112,9 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
     l.max_short = std::clamp(l.inject, least_short, short_limit);
     l.max_header = std::min<size_t>(l.segment, 512);
     l.on_stack = std::min(l.inject, l.max_short);
-    l.batched = domain.provider.transport == "tcp" ? std::min(config.v.batch, l.segment / 4) : 0;
+    l.batched = domain.provider.sockets() && domain.provider.msg()
+                    ? std::min(config.v.batch, l.segment / 4)
+                    : 0;
     // shm's queue has a bound of its own.
     l.inject_run = domain.on_node() ? SIZE_MAX : std::max(config.v.backlog / ep::most_marks, 1u);
     l.inject_run = l.prefix ? 0 : l.inject_run;
@@ -122,16 +124,16 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
     bool broken = domain.on_node() && fi_version() < FI_VERSION(1, 19);
     l.tagged = !domain.provider.msg() && (info.caps & FI_TAGGED) != 0 && !broken &&
                l.max_iov > tag_own_pieces && l.on_stack > sizeof(tag_prefix);
-    if (domain.provider.transport == "shm") {
+    if (domain.on_node()) {
         static const bool allowed = cross_memory_allowed();
         l.put_flags = allowed ? 0 : FI_DELIVERY_COMPLETE;
         l.immediate_rma = allowed;
         // From libfabric 2.5 on it has the target copy what is injected.
         l.put_inject = allowed && fi_version() < FI_VERSION(2, 5) ? l.on_stack : 0;
     } else {
-        l.put_flags = domain.provider.transport == "verbs" ? 0 : FI_DELIVERY_COMPLETE;
+        l.put_flags = domain.provider.verbs() ? 0 : FI_DELIVERY_COMPLETE;
     }
-    l.atomic_flags = domain.provider.transport == "verbs" ? 0 : FI_DELIVERY_COMPLETE;
+    l.atomic_flags = domain.provider.verbs() ? 0 : FI_DELIVERY_COMPLETE;
     // shm 1.17 gives the buffer of an atomic with FI_DELIVERY_COMPLETE back twice, and two later
     // operations share it.
     l.post_by_fetch = domain.on_node();

@@ -129,7 +129,7 @@ class rdm_iface final : public iface {
     unsigned poll_on_node();
     void declare_dead(peer &p, ucs_status_t cause);
     // It takes whatever has a connection, and makes a new one when that is lost.
-    bool connects_itself() const { return domain.provider.transport == "tcprdm"; }
+    bool connects_itself() const { return domain.provider.sockets(); }
     sockaddr_storage own_sockaddr() const;
     void on_error(op *o, ucs_status_t status) override;
     static bool fails_alone(const op &o, ucs_status_t status);
