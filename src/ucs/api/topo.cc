@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ucs_topo_*: the public calls around topo.h. Devices are those that hwloc knows; what would change
 // that picture (names, classes, user values, other sources) is not supported.
+#include "ucs/topo.h"
 #include "ucs/check.h"
 #include "ucs/error.h"
-#include "ucs/topo.h"
 
 #include <cfloat>
 #include <climits>
