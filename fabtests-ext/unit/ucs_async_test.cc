@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <future>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -196,6 +197,20 @@ TEST(async_watch, works_in_a_forked_child)
     outer.signal();
     outer.calls.wait(0);
     EXPECT_EQ(outer.calls, 1);
+}
+
+TEST(async_watch, the_last_one_leaves_no_descriptor)
+{
+    auto open_files = [] {
+        auto all = std::filesystem::directory_iterator("/proc/self/fd");
+        return std::distance(begin(all), end(all));
+    };
+    event_counter counter;
+    auto before = open_files();
+    auto watch = ucs::async_watch::fd(counter.fd, EPOLLIN, event_counter::count, &counter);
+    EXPECT_LT(before, open_files());
+    watch.reset();
+    EXPECT_EQ(before, open_files());
 }
 
 } // namespace

@@ -144,6 +144,7 @@ class reactor {
         running_ = false;
         uint64_t one = 1;
         [[maybe_unused]] ssize_t n = write(fds_->wake, &one, sizeof(one));
+        fds_.reset(); // the thread has them until it ends
         if (on_thread()) {
             thread_.detach(); // it sees the wake-up after this callback
             return;

@@ -2,10 +2,11 @@
 //
 // Contexts, workers and worker addresses. The numbers in the names are those of the list of
 // behaviours that UCX programs rely on.
-#include "fabtests-ext/common/ucp_entity.h"
+#include "fabtests-ext/common/ucp_region.h"
 
 #include <cfenv>
 #include <cstdio>
+#include <filesystem>
 #include <random>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -276,6 +277,67 @@ TEST(ucp_worker, damaged_addresses_are_refused)
     std::vector<char> zeros(16, 0);
     ucp_ep_h ep = nullptr;
     EXPECT_EQ(UCS_ERR_INVALID_ADDR, create_ep(e, zeros, &ep));
+}
+
+// The peer does not answer before the worker goes.
+TEST(ucp_worker, flushes_end_with_it)
+{
+    options o;
+    o.tls = "tcp";
+    o.features = UCP_FEATURE_RMA;
+    entity a(o), b(o);
+    ucp_ep_h ep = nullptr;
+    ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &ep));
+    std::vector<char> memory(8);
+    std::vector<ucs_status_t> ends;
+    {
+        region r(b, ep, memory.data(), memory.size());
+        ucp_request_param_t p = {};
+        ASSERT_EQ(UCS_OK, wait({&a, &b}, flush_nb(ep)));
+        ASSERT_EQ(UCS_OK, wait({&a, &b}, ucp_put_nbx(ep, "12345678", 8, r.at(), r.rkey, &p)));
+        p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+        p.cb.send = [](void *, ucs_status_t status, void *arg) {
+            static_cast<std::vector<ucs_status_t> *>(arg)->push_back(status);
+        };
+        p.user_data = &ends;
+        void *flush = ucp_worker_flush_nbx(a.worker, &p);
+        ASSERT_TRUE(UCS_PTR_IS_PTR(flush));
+        ucp_request_release(flush);
+    }
+    ucp_worker_destroy(a.worker);
+    a.worker = nullptr;
+    EXPECT_EQ(std::vector<ucs_status_t>{UCS_ERR_CANCELED}, ends);
+}
+
+auto open_files()
+{
+    auto all = std::filesystem::directory_iterator("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+}
+
+[[noreturn]] void use_every_transport()
+{
+    auto before = open_files();
+    for (const char *tls : {"self", "sm", "tcp"}) {
+        options o;
+        o.tls = tls;
+        o.features |= UCP_FEATURE_WAKEUP;
+        entity a(o);
+        ucp_ep_h ep = nullptr;
+        EXPECT_EQ(UCS_OK, create_ep(a, a.address(), &ep));
+        ping(a, ep, a);
+        if (std::string(tls) == "tcp") {
+            server listening(a);
+        }
+    }
+    _exit(open_files() == before && !testing::Test::HasFailure() ? 0 : 1);
+}
+
+// In a process of its own: what has been used once may stay.
+TEST(ucp_context, the_last_one_leaves_no_descriptor)
+{
+    testing::GTEST_FLAG(death_test_style) = "threadsafe";
+    EXPECT_EXIT(use_every_transport(), testing::ExitedWithCode(0), "");
 }
 
 } // namespace

@@ -290,6 +290,10 @@ void ucp_worker::close() noexcept
             }
         }
     }
+    while (ucp_request *flush = flushes.pop_front()) {
+        flush->flags &= ~ucp::REQ_LISTED;
+        ucp::complete(flush, UCS_ERR_CANCELED);
+    }
     cm.reset(); // no callbacks from here on
     for (ucp::event &ev : events) {
         if (ev.request) {

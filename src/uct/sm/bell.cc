@@ -29,23 +29,44 @@ class reserve {
         return *one;
     }
 
-    reserve() { fill(); }
+    // Held as long as there is a bell.
+    void hold()
+    {
+        std::lock_guard guard(mutex_);
+        ++holders_;
+        fill();
+    }
+
+    void release()
+    {
+        std::lock_guard guard(mutex_);
+        if (--holders_ == 0) {
+            empty();
+        }
+    }
 
     template <class Use>
     void lend(Use &&use)
     {
         std::lock_guard guard(mutex_);
+        empty();
+        use();
+        if (holders_ > 0) {
+            fill();
+        }
+    }
+
+  private:
+    void empty()
+    {
         for (int &fd : fds_) {
             if (fd >= 0) {
                 close(fd);
                 fd = -1;
             }
         }
-        use();
-        fill();
     }
 
-  private:
     void fill()
     {
         for (int &fd : fds_) {
@@ -56,6 +77,7 @@ class reserve {
     }
 
     std::mutex mutex_;
+    unsigned holders_ = 0;
     int fds_[2] = {-1, -1};
 };
 
@@ -89,11 +111,12 @@ bell::bell()
         throw ucs::error(UCS_ERR_IO_ERROR, "uct_iface_open: cannot open a pipe again: %s",
                          strerror(failed));
     }
-    reserve::get();
+    reserve::get().hold();
 }
 
 bell::~bell()
 {
+    reserve::get().release();
     close(fd_);
 }
 
