@@ -285,6 +285,24 @@ TEST_F(ucp_proto, b193_failed_ep_completes_a_zcopy_send_only_when_the_lane_let_g
     EXPECT_EQ(1, errors_a.count);
 }
 
+TEST_F(ucp_proto, what_the_end_of_a_lane_cancels_has_the_error_of_the_endpoint)
+{
+    ab->limits.rndv_thresh = SIZE_MAX;
+    ab->limits.zcopy_thresh = 1000;
+    auto out = pattern(50000);
+    counted &s = count();
+    lane->hold_completions(true);
+    ASSERT_TRUE(UCS_PTR_IS_PTR(send(out, &s)));
+    ab->set_failed(UCS_ERR_ENDPOINT_TIMEOUT);
+    while (lane->held() > 0) { // before the endpoint's requests are aborted
+        lane->complete(0, UCS_ERR_CANCELED);
+    }
+    EXPECT_EQ(1, s.calls);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, s.status);
+    ASSERT_TRUE(until([&] { return errors_a.count == 1; }));
+    EXPECT_EQ(1, s.calls);
+}
+
 TEST_F(ucp_proto, failed_ep_aborts_what_waits_once)
 {
     lane->refuse_after(0);

@@ -28,7 +28,8 @@ class ucp_failure : public testing::TestWithParam<const char *> {
 // A child process that serves until it is killed. It writes its address or port first.
 class child {
   public:
-    explicit child(const std::function<std::vector<char>(entity &, server *&)> &start)
+    explicit child(const std::function<std::vector<char>(entity &, server *&)> &start,
+                   const options &o = {}, const std::function<void(entity &)> &turn = {})
     {
         int fds[2];
         if (pipe(fds) != 0) {
@@ -37,9 +38,9 @@ class child {
         pid = fork();
         if (pid == 0) {
             close(fds[0]);
-            options o;
-            o.tls = ucp_failure::GetParam();
-            entity e(o);
+            options own = o;
+            own.tls = ucp_failure::GetParam();
+            entity e(own);
             server *listening = nullptr;
             std::vector<char> hello = start(e, listening);
             auto length = static_cast<uint32_t>(hello.size());
@@ -51,6 +52,9 @@ class child {
             alarm(300);
             for (;;) {
                 e.progress();
+                if (turn) {
+                    turn(e);
+                }
                 if (listening && !listening->requests.empty()) {
                     ucp_ep_h ep;
                     seen.push_back(std::make_unique<errors>());
@@ -391,6 +395,220 @@ TEST_P(ucp_failure, b196_failure_without_error_handling)
         EXPECT_EQ(UCS_OK, wait({&e, &other}, close_nb(good)));
     }
 }
+
+// Memory of a child: the length of its worker's address and where it is, the address, the key.
+child child_with_memory(size_t n, const options &o)
+{
+    return child(
+        [n](entity &e, server *&) {
+            auto *memory = new std::vector<char>(n);
+            ucp_mem_map_params_t map = {};
+            map.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+            map.address = memory->data();
+            map.length = n;
+            ucp_mem_h memh;
+            void *key;
+            size_t length;
+            if (ucp_mem_map(e.context, &map, &memh) != UCS_OK ||
+                ucp_rkey_pack(e.context, memh, &key, &length) != UCS_OK) {
+                _exit(1);
+            }
+            std::vector<char> address = e.address(), hello(2 * sizeof(uint64_t));
+            uint64_t head[] = {address.size(), reinterpret_cast<uint64_t>(memory->data())};
+            memcpy(hello.data(), head, sizeof(head));
+            hello.insert(hello.end(), address.begin(), address.end());
+            hello.insert(hello.end(), static_cast<char *>(key), static_cast<char *>(key) + length);
+            return hello;
+        },
+        o);
+}
+
+TEST_P(ucp_failure_rma, what_is_under_way_ends_with_the_endpoints_error)
+{
+    constexpr size_t n = 4 << 20;
+    child peer = child_with_memory(n, with_rma());
+    uint64_t head[2];
+    ASSERT_GT(peer.hello.size(), sizeof(head));
+    memcpy(head, peer.hello.data(), sizeof(head));
+    const char *address = peer.hello.data() + sizeof(head);
+    entity e(with_rma());
+    ucp_ep_h ep;
+    errors seen;
+    ucp_rkey_h rkey;
+    ASSERT_EQ(UCS_OK, create_ep(e, {address, address + head[0]}, &ep, &seen));
+    ASSERT_EQ(UCS_OK, wait({&e}, flush_nb(ep)));
+    ASSERT_EQ(UCS_OK, ucp_ep_rkey_unpack(ep, address + head[0], &rkey));
+    kill(peer.pid, SIGSTOP); // nothing of what follows is answered
+    std::vector<char> from(n, 'p'), to(n);
+    std::vector<ucs_status_ptr_t> posted;
+    for (int i = 0; i < 10; ++i) {
+        post(ep, head[1], rkey, from, to, &posted);
+        posted.push_back(send_nb(ep, from.data(), 1 << 20, 1));
+        posted.push_back(send_nb(ep, from.data(), 4000, 1));
+    }
+    run_for({&e}, 0.01);
+    peer.kill_now();
+    ASSERT_TRUE(run_until({&e}, [&] { return seen.count > 0; }));
+    unsigned failed = 0;
+    for (ucs_status_ptr_t p : posted) {
+        ucs_status_t status = wait({&e}, p);
+        failed += status != UCS_OK;
+        EXPECT_TRUE(status == UCS_OK || status == seen.status) << ucs_status_string(status);
+    }
+    EXPECT_LT(0u, failed);
+    EXPECT_EQ(1, seen.count);
+    ucp_rkey_destroy(rkey);
+    EXPECT_EQ(UCS_OK, wait({&e}, close_nb(ep, true)));
+}
+
+// A sender is killed in the middle of a message.
+class ucp_failure_half : public ucp_failure {
+  protected:
+    enum kind : ucp_tag_t { small = 1, tagged, active, stream };
+    static constexpr size_t n = 64 << 20;
+    static constexpr ucp_tag_t all_bits = ~ucp_tag_t(0);
+    static inline const ucp_request_param_t no_param = {};
+
+    static options eager()
+    {
+        options o = with_tls();
+        o.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_STREAM;
+        o.config = {{"RNDV_THRESH", "inf"}};
+        return o;
+    }
+
+    // Sends one, of the kind that it is asked for, to the address that the request has.
+    static child sender()
+    {
+        return child([](entity &e, server *&) { return e.address(); }, eager(),
+                     [](entity &e) {
+                         ucp_tag_recv_info_t info;
+                         if (ucp_tag_message_h m = ucp_tag_probe_nb(e.worker, 0, 0, 1, &info)) {
+                             send(e, m, info);
+                         }
+                     });
+    }
+
+    static void send(entity &e, ucp_tag_message_h m, const ucp_tag_recv_info_t &info)
+    {
+        std::vector<char> address(info.length);
+        ucp_ep_h back = nullptr;
+        if (wait({&e}, ucp_tag_msg_recv_nbx(e.worker, address.data(), info.length, m, &no_param)) !=
+                UCS_OK ||
+            create_ep(e, address, &back) != UCS_OK) {
+            _exit(1);
+        }
+        const auto *data = new std::vector<char>(n, 'h');
+        (void)ucp_tag_send_nbx(back, "first", 5, small, &no_param);
+        if (info.sender_tag == tagged) {
+            (void)ucp_tag_send_nbx(back, data->data(), n, tagged, &no_param);
+        } else if (info.sender_tag == active) {
+            ucp_request_param_t p = {};
+            p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+            p.flags = UCP_AM_SEND_FLAG_EAGER;
+            (void)ucp_am_send_nbx(back, 5, nullptr, 0, data->data(), n, &p);
+        } else {
+            (void)ucp_stream_send_nbx(back, data->data(), n, &no_param);
+        }
+    }
+
+    void start(kind what)
+    {
+        peer.reset(new child(sender())); // in place: a copy would end it
+        ASSERT_FALSE(peer->hello.empty());
+        e = std::make_unique<entity>(eager());
+        ASSERT_EQ(UCS_OK, create_ep(*e, peer->hello, &ep, &seen));
+        std::vector<char> address = e->address();
+        ASSERT_EQ(UCS_OK, wait({e.get()}, send_nb(ep, address.data(), address.size(), what)));
+    }
+
+    ucp_tag_message_h arrived(kind what)
+    {
+        ucp_tag_recv_info_t info;
+        ucp_tag_message_h m = nullptr;
+        EXPECT_TRUE(run_until({e.get()}, [&] {
+            m = ucp_tag_probe_nb(e->worker, what, all_bits, 0, &info);
+            return m != nullptr;
+        }));
+        return m;
+    }
+
+    bool begun() const { return std::atomic_ref(const_cast<char &>(in[0])) == 'h'; }
+
+    void end()
+    {
+        peer->kill_now();
+        ASSERT_TRUE(run_until({e.get()}, [&] { return seen.count > 0; }));
+    }
+
+    void TearDown() override
+    {
+        if (ep) {
+            EXPECT_EQ(UCS_OK, wait({e.get()}, close_nb(ep, true)));
+        }
+        EXPECT_EQ(1, seen.count);
+    }
+
+    errors seen;
+    std::unique_ptr<child> peer;
+    std::unique_ptr<entity> e;
+    ucp_ep_h ep = nullptr;
+    std::vector<char> in = std::vector<char>(n);
+};
+
+TEST_P(ucp_failure_half, a_receive_that_had_begun)
+{
+    ASSERT_NO_FATAL_FAILURE(start(tagged));
+    ucs_status_ptr_t r = recv_nb(*e, in.data(), n, tagged);
+    ASSERT_TRUE(run_until({e.get()}, [&] { return begun(); }));
+    end();
+    EXPECT_EQ(seen.status, wait({e.get()}, r));
+}
+
+TEST_P(ucp_failure_half, a_receive_after_the_death)
+{
+    ASSERT_NO_FATAL_FAILURE(start(tagged));
+    ASSERT_NE(nullptr, arrived(tagged));
+    end();
+    EXPECT_NE(nullptr, arrived(tagged)); // it was seen
+    EXPECT_EQ(seen.status, wait({e.get()}, recv_nb(*e, in.data(), n, tagged)));
+    ucp_tag_recv_info_t info;
+    EXPECT_EQ(nullptr, ucp_tag_probe_nb(e->worker, tagged, all_bits, 0, &info));
+}
+
+TEST_P(ucp_failure_half, an_active_message)
+{
+    ASSERT_NO_FATAL_FAILURE(start(active));
+    int calls = 0;
+    ucp_am_handler_param_t h = {};
+    h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                   UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    h.id = 5;
+    h.arg = &calls;
+    h.cb = [](void *arg, const void *, size_t, void *, size_t, const ucp_am_recv_param_t *) {
+        ++*static_cast<int *>(arg);
+        return UCS_OK;
+    };
+    ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(e->worker, &h));
+    ASSERT_NE(nullptr, arrived(small));
+    end();
+    EXPECT_EQ(0, calls);
+}
+
+TEST_P(ucp_failure_half, a_stream)
+{
+    ASSERT_NO_FATAL_FAILURE(start(stream));
+    ucp_request_param_t p = {};
+    p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    p.flags = UCP_STREAM_RECV_FLAG_WAITALL;
+    size_t length = 0;
+    ucs_status_ptr_t r = ucp_stream_recv_nbx(ep, in.data(), n, &length, &p);
+    ASSERT_TRUE(run_until({e.get()}, [&] { return begun(); }));
+    end();
+    EXPECT_EQ(seen.status, wait({e.get()}, r));
+}
+
+UCP_TEST_OVER(ucp_failure_half, "sm,self", "shm,self", "tcp,self");
 
 UCP_TEST_OVER(ucp_failure_rma, "shm,self", "tcp,self", "all");
 

@@ -22,7 +22,7 @@ bool acked(const ucp_ep *ep, uint64_t seq)
 void lanes_flushed(ucp_request *req) noexcept
 {
     request_unlist(req);
-    ucs_status_t status = req->comp.status;
+    ucs_status_t status = comp_status(req);
     if (req->flags & REQ_ABORTED) {
         complete(req, req->status);
     } else if (status != UCS_OK || acked(req->ep, req->flush.seq)) {

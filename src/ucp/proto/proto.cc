@@ -231,7 +231,7 @@ void comp_end(ucp_request *req) noexcept
 
 void comp_abort(ucp_request *req, ucs_status_t status) noexcept
 {
-    if (req->comp.status == UCS_OK) {
+    if (req->comp.status == UCS_OK || req->comp.status == UCS_ERR_CANCELED) {
         req->comp.status = status;
     }
     req->flags |= REQ_ABORTED;
@@ -246,7 +246,17 @@ void comp_abort(ucp_request *req, ucs_status_t status) noexcept
 
 void comp_done(uct_completion_t *comp)
 {
-    complete(ucp_request::from_comp(comp), comp->status);
+    ucp_request *req = ucp_request::from_comp(comp);
+    complete(req, comp_status(req));
+}
+
+ucs_status_t comp_status(const ucp_request *req) noexcept
+{
+    if (UCS_LIKELY(req->comp.status != UCS_ERR_CANCELED) || req->flags & REQ_ABORTED) {
+        return req->comp.status; // an aborted one's endpoint may be gone
+    }
+    ucs_status_t why = req->ep->check_usable();
+    return why == UCS_OK ? UCS_ERR_CANCELED : why;
 }
 
 namespace {

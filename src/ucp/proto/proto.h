@@ -181,7 +181,9 @@ void abort_simple(ucp_request *req, ucs_status_t status) noexcept;
 void comp_begin(ucp_request *req, uct_completion_callback_t done) noexcept;
 void comp_end(ucp_request *req) noexcept;
 void comp_abort(ucp_request *req, ucs_status_t status) noexcept;
-void comp_done(uct_completion_t *comp); // the usual `done`: completes with comp->status
+void comp_done(uct_completion_t *comp); // the usual `done`: completes with comp_status()
+// How they ended. What the end of the lanes cancels ends with the endpoint's error.
+ucs_status_t comp_status(const ucp_request *req) noexcept;
 
 // Count a message that was dropped because what it names is gone, or because it is damaged.
 void drop_stale(ucp_worker *worker, const char *what) noexcept;

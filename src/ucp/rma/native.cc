@@ -13,7 +13,7 @@ void unordered_done(uct_completion_t *comp)
 {
     ucp_request *req = ucp_request::from_comp(comp);
     ucp_ep *ep = req->flags & REQ_ABORTED ? nullptr : req->ep; // counted, and it may be gone
-    complete(req, comp->status);
+    complete(req, comp_status(req));
     if (ep) {
         ep->unordered_done();
     }

@@ -182,7 +182,7 @@ void get_done(uct_completion_t *comp)
 {
     ucp_request *req = ucp_request::from_comp(comp);
     release_rkey(req);
-    ucs_status_t status = comp->status;
+    ucs_status_t status = comp_status(req);
     if (req->flags & REQ_ABORTED || req->ep->check_usable() != UCS_OK) {
         complete(req, status == UCS_OK ? req->ep->check_usable() : status);
         return;
