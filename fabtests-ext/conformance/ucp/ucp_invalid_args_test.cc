@@ -515,6 +515,26 @@ TEST_F(ucp_invalid_args, memory_of_a_device)
     ASSERT_EQ(UCS_OK, ucp_mem_unmap(context_, memh));
 }
 
+TEST_F(ucp_invalid_args, data_types_that_put_and_get_do_not_take)
+{
+    ucp_mem_h memh = map();
+    ucp_rkey_h rkey = key(memh);
+    auto remote = reinterpret_cast<uint64_t>(memory_);
+    ucp_generic_dt_ops_t ops = {};
+    ucp_request_param_t p = {};
+    p.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+    ASSERT_EQ(UCS_OK, ucp_dt_create_generic(&ops, nullptr, &p.datatype));
+    for (size_t count : {size_t(1), size_t(100)}) {
+        EXPECT_EQ(UCS_ERR_UNSUPPORTED,
+                  UCS_PTR_STATUS(ucp_put_nbx(ep_, memory_, count, remote, rkey, &p)));
+        EXPECT_EQ(UCS_ERR_UNSUPPORTED,
+                  UCS_PTR_STATUS(ucp_get_nbx(ep_, memory_, count, remote, rkey, &p)));
+    }
+    ucp_dt_destroy(p.datatype);
+    ucp_rkey_destroy(rkey);
+    ASSERT_EQ(UCS_OK, ucp_mem_unmap(context_, memh));
+}
+
 TEST_F(ucp_invalid_args, requests_and_data_types)
 {
     ucp_request_attr_t attr = {};
