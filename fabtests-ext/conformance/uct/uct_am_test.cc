@@ -204,6 +204,32 @@ TEST_P(uct_am, order_is_that_of_sending_whatever_the_size)
     ASSERT_NO_FATAL_FAILURE(check());
 }
 
+TEST_P(uct_am, progress_is_enabled_by_another_thread)
+{
+    constexpr unsigned both = UCT_PROGRESS_SEND | UCT_PROGRESS_RECV;
+    uct_ep_h ep = a().connect(b());
+    for (int round = 0; round < 300; ++round) {
+        uct_iface_progress_disable(b().iface, both);
+        std::atomic<bool> asked = false;
+        std::thread other([&] {
+            uct_iface_progress_enable(b().iface, both | UCT_PROGRESS_THREAD_SAFE);
+            asked = true;
+        });
+        while (!asked) {
+            progress();
+        }
+        other.join();
+        packed p{"a message"};
+        size_t n = b().received.size();
+        ASSERT_EQ(post([&] { return uct_ep_am_bcopy(ep, 1, pack, &p, 0); }), ssize_t(9));
+        ASSERT_TRUE(until([&] { return b().received.size() > n; }));
+    }
+    uct_iface_progress_disable(b().iface, both);
+    uct_iface_progress_enable(b().iface, both | UCT_PROGRESS_THREAD_SAFE);
+    uct_iface_progress_disable(b().iface, both); // before it was done
+    uct_iface_progress_enable(b().iface, both);
+}
+
 // A large one that comes right behind a small one while the receiver looks.
 TEST_P(uct_am, order_is_that_of_sending_between_threads)
 {

@@ -155,6 +155,9 @@ iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct_md &domain,
 
 iface::~iface()
 {
+    if (enable_later_.load() != 0) {
+        owner.cancel_deferred(this);
+    }
     if (enabled_ != 0) {
         owner.remove_source(poll_, this);
     }
@@ -195,14 +198,28 @@ void iface::report_error(uct_ep_h failed, ucs_status_t status)
 void iface::progress_enable(unsigned flags)
 {
     unsigned wanted = flags & (UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    if (flags & UCT_PROGRESS_THREAD_SAFE) {
+        if (enable_later_.fetch_or(wanted) == 0 && wanted != 0) {
+            owner.defer(enable_asked, this);
+        }
+        return;
+    }
     if (enabled_ == 0 && wanted != 0) {
         owner.add_source({poll_, this, slow_});
     }
     enabled_ |= wanted;
 }
 
+// The worker's thread does what another one asked for.
+void iface::enable_asked(void *arg)
+{
+    auto *self = static_cast<iface *>(arg);
+    self->progress_enable(self->enable_later_.exchange(0));
+}
+
 void iface::progress_disable(unsigned flags)
 {
+    enable_later_.fetch_and(~flags);
     unsigned was = enabled_;
     enabled_ &= ~flags;
     if (was != 0 && enabled_ == 0) {

@@ -13,6 +13,7 @@
 
 #include <uct/api/uct.h>
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 
@@ -152,13 +153,15 @@ class iface : public uct_iface {
   private:
     UCS_NOINLINE unsigned dispatch_pending();
     unsigned dispatch(ep *waiting);
+    static void enable_asked(void *arg);
 
     am_handler am_[UCT_AM_ID_MAX];
     std::unique_ptr<am_trace> trace_;
     uint64_t features_; // UCT_IFACE_FEATURE_*
     uct_error_handler_t err_handler_;
     void *err_handler_arg_;
-    unsigned enabled_ = 0; // UCT_PROGRESS_*
+    unsigned enabled_ = 0;                  // UCT_PROGRESS_*
+    std::atomic<unsigned> enable_later_{0}; // asked for by other threads
     uint64_t round_ = 1;
     ep *current_ = nullptr; // whose requests run; nullptr when it was destroyed by one of them
     ucs::list<ep, &ep::waiting_link_> waiting_;
