@@ -136,7 +136,7 @@ inline uct_component_h find_component(const std::string &name)
 class entity {
   public:
     explicit entity(const std::string &component, const char *max_priv = nullptr,
-                    const char *reuse_address = nullptr)
+                    const char *reuse_address = nullptr, const char *peer_timeout = nullptr)
     {
         uct_component_h handle = find_component(component);
         EXPECT_EQ(UCS_OK, uct_worker_create(nullptr, UCS_THREAD_MODE_SINGLE, &worker_));
@@ -147,6 +147,9 @@ class entity {
         }
         if (reuse_address) {
             EXPECT_EQ(UCS_OK, uct_config_modify(config, "REUSEADDR", reuse_address));
+        }
+        if (peer_timeout) {
+            EXPECT_EQ(UCS_OK, uct_config_modify(config, "PEER_TIMEOUT", peer_timeout));
         }
         EXPECT_EQ(UCS_OK, uct_cm_open(handle, worker_, config, &cm_));
         uct_config_release(config);

@@ -873,6 +873,53 @@ TEST_P(uct_cm_test, 3_2_request_tells_client_and_device)
     uct_md_close(md);
 }
 
+// The callback may be faster than the return of uct_ep_create(), but not than its result.
+TEST_P(uct_cm_test, 3_2_a_client_has_its_handle_before_its_first_callback)
+{
+    make_pair();
+    listen();
+    struct early {
+        uct_ep_h ep = nullptr;
+        std::atomic<int> seen = -1;
+    };
+    sockaddr_storage to = acceptor_->address();
+    ucs_sock_addr_t remote{reinterpret_cast<sockaddr *>(&to), sizeof(sockaddr_in)};
+    for (int i = 0; i < 1000; ++i) {
+        early e;
+        uct_ep_params_t params{};
+        params.field_mask = UCT_EP_PARAM_FIELD_CM | UCT_EP_PARAM_FIELD_USER_DATA |
+                            UCT_EP_PARAM_FIELD_SOCKADDR_CB_FLAGS | UCT_EP_PARAM_FIELD_SOCKADDR |
+                            UCT_EP_PARAM_FIELD_CM_RESOLVE_CB;
+        params.cm = client_->cm();
+        params.user_data = &e;
+        params.sockaddr_cb_flags = UCT_CB_FLAG_ASYNC;
+        params.sockaddr = &remote;
+        params.cm_resolve_cb = [](void *arg, const uct_cm_ep_resolve_args_t *) {
+            auto *self = static_cast<early *>(arg);
+            self->seen = self->ep != nullptr;
+            return UCS_ERR_CANCELED; // the last one
+        };
+        ASSERT_EQ(UCS_OK, uct_ep_create(&params, &e.ep));
+        ASSERT_TRUE(wait([&] { return e.seen >= 0; }));
+        uct_ep_destroy(e.ep);
+        ASSERT_EQ(1, e.seen) << i;
+    }
+}
+
+TEST_P(uct_cm_test, a_client_that_does_not_confirm_the_answer_is_given_up)
+{
+    server_ = std::make_unique<entity>(GetParam(), nullptr, nullptr, "10ms");
+    client_ = std::make_unique<entity>(GetParam());
+    listen();
+    peer c(*client_);
+    c.notify_by_hand = true;
+    ASSERT_EQ(UCS_OK, c.connect(acceptor_->address()));
+    ASSERT_TRUE(wait([&] { return c.answered == 1; }));
+    ASSERT_TRUE(wait([&] { return accepted().notified == 1; }));
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, accepted().status);
+    EXPECT_TRUE(wait([&] { return c.disconnected == 1; }));
+}
+
 TEST_P(uct_cm_test, 3_2_resolve_and_pack_exclude_each_other)
 {
     make_pair();

@@ -137,6 +137,11 @@ constexpr field cm_fields[] = {
      offsetof(cm_values, max_conn_priv), &size_},
     {"REUSEADDR", "y", "Listen on an address that has connections of an earlier listener.",
      offsetof(cm_values, reuse_addr), &bool_},
+    {"PEER_TIMEOUT", "60s",
+     "How long a server waits for the rest of a client's request, and for the client's word that "
+     "it "
+     "has the answer. Then the connection ends.",
+     offsetof(cm_values, peer_timeout), &time_},
 };
 
 } // namespace

@@ -72,6 +72,7 @@ struct uct_cm_config final : uct::config_object {
     struct {
         size_t max_conn_priv = 0; // PRIV_DATA_LEN
         bool reuse_addr = false;  // REUSEADDR
+        double peer_timeout = 0;  // PEER_TIMEOUT, seconds
     } v;
     std::span<const ucs::config::field> fields() const override;
     void *values() override { return &v; }

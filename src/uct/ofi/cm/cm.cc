@@ -12,10 +12,19 @@ namespace uct::ofi {
 
 namespace {
 
+constexpr double most_seconds = 1e9; // as good as for ever
+
+cm_limits limits_of(const uct_cm_config &config)
+{
+    double seconds = config.v.peer_timeout;
+    return {.private_data = config.v.max_conn_priv,
+            .peer_ns = seconds < most_seconds ? static_cast<uint64_t>(seconds * 1e9) : UINT64_MAX};
+}
+
 class cm final : public uct_cm {
   public:
     cm(uct_component &component, const core &c, worker *poller, const uct_cm_config &config)
-        : uct_cm(component), engine_(cm_engine::open(c, poller, config.v.max_conn_priv)),
+        : uct_cm(component), engine_(cm_engine::open(c, poller, limits_of(config))),
           reuse_addr_(config.v.reuse_addr)
     {
     }
@@ -78,7 +87,7 @@ ucs_status_t cm::create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p)
     }
     if (!(params.field_mask & UCT_EP_PARAM_FIELD_CONN_REQUEST)) {
         check_client(params);
-        *ep_p = new cm_ep(*this, engine_, params);
+        new cm_ep(*this, engine_, params, ep_p); // fills it
         return UCS_OK;
     }
     check_server(params);
@@ -93,7 +102,7 @@ ucs_status_t cm::create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p)
         home->clean();
     };
     try {
-        *ep_p = new cm_ep(*this, engine_, params);
+        new cm_ep(*this, engine_, params, ep_p); // fills it
         return UCS_OK;
     } catch (const peer_gone &gone) {
         give_up();

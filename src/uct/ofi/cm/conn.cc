@@ -291,6 +291,7 @@ void cm_conn::handle(const cm_wire::message &m)
     case cm_wire::type::notify:
         if (server_ && state_ == state::accepting) {
             state_ = state::open;
+            deadline_ = 0;
             notice(due_notify);
             return;
         }

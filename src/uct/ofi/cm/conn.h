@@ -122,6 +122,7 @@ class cm_conn {
     void notice(unsigned bits);
     void fail(ucs_status_t status);
     void linger();
+    void expect_message();
 
     void deliver_resolve(cm_engine::lock &held);
     bool pack(cm_engine::lock &held);

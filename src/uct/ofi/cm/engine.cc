@@ -25,8 +25,8 @@ bool same_name(const fi_info *info, const std::string &name)
 
 } // namespace
 
-cm_engine::cm_engine(const core &c, size_t max_priv)
-    : core_(c), max_priv_(max_priv), event_buffer_(sizeof(fi_eq_cm_entry) + event_data_max),
+cm_engine::cm_engine(const core &c, const cm_limits &limits)
+    : core_(c), limits_(limits), event_buffer_(sizeof(fi_eq_cm_entry) + event_data_max),
       lists_(std::make_unique<lists>()), driver_(*this)
 {
     const fi_info *info = devices(c).front().infos.front();
@@ -41,9 +41,9 @@ cm_engine::cm_engine(const core &c, size_t max_priv)
     eq_.reset(eq);
 }
 
-std::shared_ptr<cm_engine> cm_engine::open(const core &c, worker *poller, size_t max_priv)
+std::shared_ptr<cm_engine> cm_engine::open(const core &c, worker *poller, const cm_limits &limits)
 {
-    std::shared_ptr<cm_engine> engine(new cm_engine(c, max_priv));
+    std::shared_ptr<cm_engine> engine(new cm_engine(c, limits));
     engine->start(poller);
     return engine;
 }

@@ -30,10 +30,15 @@ namespace uct::ofi {
 class cm_conn;
 class cm_listener;
 
+// What a peer may do while a connection is being made.
+struct cm_limits {
+    size_t private_data; // bytes
+    uint64_t peer_ns;    // until its next message; UINT64_MAX: as long as it likes
+};
+
 class cm_engine : public std::enable_shared_from_this<cm_engine> {
   public:
-    // max_priv: private data taken from a peer, bytes.
-    static std::shared_ptr<cm_engine> open(const core &c, worker *poller, size_t max_priv);
+    static std::shared_ptr<cm_engine> open(const core &c, worker *poller, const cm_limits &limits);
     cm_engine(const cm_engine &) = delete;
     cm_engine &operator=(const cm_engine &) = delete;
     ~cm_engine();
@@ -48,7 +53,8 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     unsigned poll();
 
     const core &provider() const { return core_; }
-    size_t max_priv() const { return max_priv_; }
+    size_t max_priv() const { return limits_.private_data; }
+    uint64_t peer_ns() const { return limits_.peer_ns; }
     uint32_t incarnation() const;
     fid_fabric *fabric() const { return fabric_.get(); }
     fid_eq *eq() const { return eq_.get(); }
@@ -107,7 +113,7 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     bool may_sleep();
 
   private:
-    cm_engine(const core &c, size_t max_priv);
+    cm_engine(const core &c, const cm_limits &limits);
     void start(worker *poller);
     static void on_tick(void *arg, uint32_t events);
 
@@ -123,7 +129,7 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     cm_conn *find(const fid *endpoint);
 
     const core &core_;
-    const size_t max_priv_;
+    const cm_limits limits_;
     fid_ptr<fid_fabric> fabric_;
     fid_ptr<fid_eq> eq_;
     std::vector<fid_ptr<fid_pep>> kept_;

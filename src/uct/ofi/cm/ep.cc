@@ -27,7 +27,8 @@ F callback_of(const uct_ep_params_t &params, uint64_t field, F value, const char
 
 } // namespace
 
-cm_ep::cm_ep(uct_cm &cm, std::shared_ptr<cm_engine> engine, const uct_ep_params_t &params)
+cm_ep::cm_ep(uct_cm &cm, std::shared_ptr<cm_engine> engine, const uct_ep_params_t &params,
+             uct_ep_h *handle)
     : engine_(std::move(engine))
 {
     iface = &cm;
@@ -44,9 +45,9 @@ cm_ep::cm_ep(uct_cm &cm, std::shared_ptr<cm_engine> engine, const uct_ep_params_
     callbacks_.user_data =
         params.field_mask & UCT_EP_PARAM_FIELD_USER_DATA ? params.user_data : nullptr;
     if (params.field_mask & UCT_EP_PARAM_FIELD_CONN_REQUEST) {
-        create_server(params);
+        create_server(params, handle);
     } else {
-        create_client(params);
+        create_client(params, handle);
     }
 }
 
@@ -60,7 +61,7 @@ cm_ep::~cm_ep()
     engine_->clean();
 }
 
-void cm_ep::create_client(const uct_ep_params_t &params)
+void cm_ep::create_client(const uct_ep_params_t &params, uct_ep_h *handle)
 {
     if (callbacks_.resolve && callbacks_.pack) {
         throw ucs::error(UCS_ERR_INVALID_PARAM, "uct_ep_create: params->cm_resolve_cb and "
@@ -72,10 +73,11 @@ void cm_ep::create_client(const uct_ep_params_t &params)
     }
     cm_engine::lock held(engine_->mutex());
     conn_ = new cm_conn(*engine_, this, params.sockaddr->addr, local);
+    *handle = this;
     conn_->start_resolving();
 }
 
-void cm_ep::create_server(const uct_ep_params_t &params)
+void cm_ep::create_server(const uct_ep_params_t &params, uct_ep_h *handle)
 {
     auto *request = static_cast<cm_conn *>(params.conn_request);
     const void *data = nullptr;
@@ -113,10 +115,10 @@ void cm_ep::create_server(const uct_ep_params_t &params)
                 length, engine_->max_priv());
         }
     }
-    answer(request, data, length);
+    answer(request, data, length, handle);
 }
 
-void cm_ep::answer(cm_conn *request, const void *data, size_t length)
+void cm_ep::answer(cm_conn *request, const void *data, size_t length, uct_ep_h *handle)
 {
     std::shared_ptr<cm_engine> home = request->engine().shared_from_this();
     cm_engine::lock held(home->mutex());
@@ -124,6 +126,7 @@ void cm_ep::answer(cm_conn *request, const void *data, size_t length)
         engine_ = home; // it is connected there already
         request->accept(this, data, length);
         conn_ = request;
+        *handle = this;
         return;
     }
     // Not answered by the core: it can be answered from this engine.
@@ -135,6 +138,7 @@ void cm_ep::answer(cm_conn *request, const void *data, size_t length)
     conn_ = new cm_conn(*engine_, nullptr, nullptr, std::move(info));
     try {
         conn_->accept(this, data, length);
+        *handle = this;
     } catch (...) {
         engine_->retire(conn_);
         engine_->clean();

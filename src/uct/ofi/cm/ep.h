@@ -12,8 +12,10 @@ namespace uct::ofi {
 
 class cm_ep final : public uct::cm_ep {
   public:
-    // A client or a server, by the parameters, which were checked. Throws ucs::error.
-    cm_ep(uct_cm &cm, std::shared_ptr<cm_engine> engine, const uct_ep_params_t &params);
+    // A client or a server, by the parameters, which were checked. Throws ucs::error. Fills *handle
+    // before a callback can run.
+    cm_ep(uct_cm &cm, std::shared_ptr<cm_engine> engine, const uct_ep_params_t &params,
+          uct_ep_h *handle);
     ~cm_ep() override;
 
     ucs_status_t connect(const uct_ep_connect_params_t *params) override;
@@ -33,9 +35,9 @@ class cm_ep final : public uct::cm_ep {
     const callbacks &user() const { return callbacks_; }
 
   private:
-    void create_client(const uct_ep_params_t &params);
-    void create_server(const uct_ep_params_t &params);
-    void answer(cm_conn *request, const void *data, size_t length);
+    void create_client(const uct_ep_params_t &params, uct_ep_h *handle);
+    void create_server(const uct_ep_params_t &params, uct_ep_h *handle);
+    void answer(cm_conn *request, const void *data, size_t length, uct_ep_h *handle);
 
     std::shared_ptr<cm_engine> engine_; // where the connection runs: the listener's, or the cm's
     callbacks callbacks_;

@@ -17,8 +17,7 @@ namespace uct::ofi {
 
 namespace {
 
-constexpr uint64_t linger_ns = 3'000'000'000;   // for the peer to take the last message
-constexpr uint64_t collect_ns = 10'000'000'000; // for a client to send the rest of its request
+constexpr uint64_t linger_ns = 3'000'000'000; // for the peer to take the last message
 
 } // namespace
 
@@ -47,8 +46,7 @@ void cm_conn::on_request(const void *data, size_t length)
         engine_.retire(this);
         return;
     }
-    deadline_ = ucs::monotonic_ns() + collect_ns;
-    engine_.arm_deadlines();
+    expect_message();
 }
 
 void cm_conn::deliver_request(cm_engine::lock &held)
@@ -122,6 +120,7 @@ void cm_conn::accept(cm_ep *user, const void *data, size_t length)
     delivered_ = true;
     received_ = std::vector<char>();
     state_ = state::accepting;
+    expect_message();
 }
 
 void cm_conn::accept_core(cm_wire::type type)
@@ -207,6 +206,17 @@ void cm_conn::on_deadline()
     deadline_ = 0;
     if (lingering_ || state_ == state::collecting) {
         engine_.retire(this);
+    } else if (state_ == state::accepting) {
+        fail(UCS_ERR_ENDPOINT_TIMEOUT);
+    }
+}
+
+// The client has something to say before the connection stands.
+void cm_conn::expect_message()
+{
+    if (engine_.peer_ns() != UINT64_MAX) {
+        deadline_ = ucs::monotonic_ns() + engine_.peer_ns();
+        engine_.arm_deadlines();
     }
 }
 
