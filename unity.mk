@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Compiles each folder of the engine and of the provider as one file, since most of what the compiler reads is headers:
+# Compiles each folder of the engine, of the provider and of the tools as one file, since most of what the compiler reads is headers:
 #   MAKEFILES=/path/to/unity.mk make
 # It replaces the lists of objects, so it is read before the Makefile. The sanitizer builds of `./quickstart check` and
 # the one on Debian 13 are made so; the release builds are not, and test what is installed.
 unity_root := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
 unity_core := $(sort $(dir $(wildcard $(addprefix $(unity_root),src/base/*.cc src/uc[stp]/*.cc src/uc[stp]/*/*.cc \
 	src/uc[stp]/*/*/*.cc))))
-unity_provider := $(unity_root)prov/ucxlike/
+unity_provider := $(sort $(dir $(wildcard $(addprefix $(unity_root),prov/ucxlike/*.cc prov/ucxlike/*/*.cc))))
+unity_tools := $(unity_root)src/tools/
 # Files with names of their own that another file of their folder has, too.
 unity_alone := $(addprefix $(unity_root),prov/ucxlike/rma.cc src/ucp/rma/put.cc src/ucs/environment.cc \
 	src/ucs/ucx_variables_newer.cc src/uct/ofi/core/link.cc src/uct/sm/inbox_memory.cc)
@@ -16,13 +17,15 @@ unity_objects = $(foreach folder,$1,$(call unity_name,$(folder))) \
 	$(patsubst $(unity_root)%.cc,%.lo,$(filter $(addsuffix %,$1),$(unity_alone)))
 override libucxlike_core_la_OBJECTS := $(call unity_objects,$(unity_core))
 override libucxlike_fi_la_OBJECTS := $(call unity_objects,$(unity_provider))
+override ucxlike_info_OBJECTS := $(call unity_objects,$(unity_tools))
 
-unity_headers := $(wildcard $(addprefix $(unity_root),src/*/*.h src/*/*/*.h src/*/*/*/*.h prov/*/*.h))
+unity_headers := $(wildcard $(addprefix $(unity_root),src/*/*.h src/*/*/*.h src/*/*/*/*.h prov/*/*.h prov/*/*/*.h))
 define unity_rule
 $(call unity_name,$1): $(filter-out $(unity_alone),$(wildcard $1*.cc)) $(unity_headers)
 	@mkdir -p unity
-	printf '#include "%s"\n' $$(filter %.cc,$$^) >$$(@:.lo=.cc)
+	@printf '#include "%s"\n' $$(filter %.cc,$$^) >$$(@:.lo=.cc)
 	$$(AM_V_CXX)$$(LTCXXCOMPILE) -c -o $$@ $$(@:.lo=.cc)
 endef
-$(foreach folder,$(unity_core) $(unity_provider),$(eval $(call unity_rule,$(folder))))
+$(foreach folder,$(unity_core) $(unity_provider) $(unity_tools),$(eval $(call unity_rule,$(folder))))
+$(call unity_name,$(unity_tools)): ucxlike_info_commit.h
 .DEFAULT_GOAL :=

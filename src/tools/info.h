@@ -2,15 +2,17 @@
 // ucxlike_info's parts: each makes one report, which is printed as text or as JSON.
 #pragma once
 
-#include "tools/json.h"
-
 #include <ucp/api/ucp.h>
 
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <sys/types.h>
 
 namespace tools {
+
+// Members keep the order in which they were added.
+using json = nlohmann::ordered_json;
 
 struct options {
     bool version = false;
@@ -44,6 +46,10 @@ bool failed(ucs_status_t status, const char *what);
 
 // What a function prints to a stream.
 std::string printed(const std::function<void(FILE *)> &print);
+// As it is printed outside of JSON: a text without quotes, nothing for null.
+std::string text(const json &value);
+// The same of a member, which may be missing.
+std::string text(const json &object, const char *member);
 // One text for each line.
 json lines_of(const std::string &text);
 

@@ -104,7 +104,7 @@ bool report_transport(uct_md_h md, uct_worker_h worker, const uct_tl_resource_de
         }
         uct_iface_close(iface);
     }
-    list->push(report);
+    list->push_back(report);
     return !failed(status, resource.dev_name);
 }
 
@@ -140,7 +140,7 @@ bool report_domain(uct_component_h component, const char *name, uct_worker_h wor
     }
     uct_release_tl_resource_list(resources);
     uct_md_close(md);
-    domains->push(report);
+    domains->push_back(report);
     return ok;
 }
 
@@ -154,7 +154,7 @@ bool report_component(uct_component_h component, uct_worker_h worker, const opti
         return false;
     }
     if (attr.flags & UCT_COMPONENT_FLAG_CM) {
-        (*report)["connection_managers"].push(attr.name);
+        (*report)["connection_managers"].push_back(attr.name);
     }
     auto resources = std::make_unique<uct_md_resource_desc_t[]>(attr.md_resource_count);
     attr.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
@@ -171,21 +171,20 @@ bool report_component(uct_component_h component, uct_worker_h worker, const opti
 
 double number(const json &value)
 {
-    return value.text().empty() ? 0 : std::stod(value.text());
+    return value.is_number() ? value.get<double>() : 0;
 }
 
 void print_transport(const json &t)
 {
     printf("#      Transport: %s\n#         Device: %s\n#           Type: %s\n",
-           t.at("transport").text().c_str(), t.at("device").text().c_str(),
-           t.at("type").text().c_str());
+           text(t, "transport").c_str(), text(t, "device").c_str(), text(t, "type").c_str());
     printf("#         latency: %.0f + %.3f * N nsec\n", number(t.at("latency_ns")),
            number(t.at("latency_ns_per_endpoint")));
     printf("#       bandwidth: %.2f/ppn + %.2f MB/s\n", number(t.at("bandwidth_shared_MBps")),
            number(t.at("bandwidth_dedicated_MBps")));
     printf("#        overhead: %.0f nsec\n", number(t.at("overhead_ns")));
-    for (auto &[name, value] : t.at("operations").members()) {
-        printf("#      %20s: %s\n", name.c_str(), value.text().c_str());
+    for (const auto &[name, value] : t.at("operations").items()) {
+        printf("#      %20s: %s\n", name.c_str(), text(value).c_str());
     }
     auto atomics = [&](const char *which) {
         return static_cast<unsigned long>(number(t.at("atomics").at(which)));
@@ -193,13 +192,13 @@ void print_transport(const json &t)
     printf("#      atomics (32/64 post, fetch): 0x%lx/0x%lx, 0x%lx/0x%lx\n", atomics("post32"),
            atomics("post64"), atomics("fetch32"), atomics("fetch64"));
     std::string can;
-    for (auto &[name, value] : t.at("flags").members()) {
-        can += value.text() == "true" ? (can.empty() ? "" : ", ") + name : "";
+    for (const auto &[name, value] : t.at("flags").items()) {
+        can += value.get<bool>() ? (can.empty() ? "" : ", ") + name : "";
     }
     printf("#      connection and errors: %s\n", can.c_str());
     printf("#      device address: %s bytes, iface address: %s bytes, ep address: %s bytes\n#\n",
-           t.at("device_address_bytes").text().c_str(), t.at("iface_address_bytes").text().c_str(),
-           t.at("ep_address_bytes").text().c_str());
+           text(t, "device_address_bytes").c_str(), text(t, "iface_address_bytes").c_str(),
+           text(t, "ep_address_bytes").c_str());
 }
 
 } // namespace
@@ -233,14 +232,14 @@ bool report_devices(const options &opts, json *report)
 
 void print_devices(const json &report)
 {
-    for (auto &[unused, name] : report.at("connection_managers").members()) {
-        printf("# Connection manager: %s\n#\n", name.text().c_str());
+    for (const json &name : report.at("connection_managers")) {
+        printf("# Connection manager: %s\n#\n", text(name).c_str());
     }
-    for (auto &[unused, domain] : report.at("domains").members()) {
+    for (const json &domain : report.at("domains")) {
         printf("# Memory domain: %s\n#     Component: %s\n#      packed rkey: %s bytes\n#\n",
-               domain.at("domain").text().c_str(), domain.at("component").text().c_str(),
-               domain.at("packed_rkey_bytes").text().c_str());
-        for (auto &[none, transport] : domain.at("transports").members()) {
+               text(domain, "domain").c_str(), text(domain, "component").c_str(),
+               text(domain, "packed_rkey_bytes").c_str());
+        for (const json &transport : domain.at("transports")) {
             print_transport(transport);
         }
     }

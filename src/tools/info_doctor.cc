@@ -37,7 +37,7 @@ class findings {
         if (!is_good) {
             row["fix"] = fix;
         }
-        report_.push(row);
+        report_.push_back(row);
     }
     json report_ = json::array();
 };
@@ -201,10 +201,10 @@ json doctor_report(pid_t pid)
 
 void print_doctor(const json &report)
 {
-    for (auto &[unused, row] : report.members()) {
-        printf("%s %s: %s\n", row.at("ok").text() == "true" ? "ok  " : "WARN",
-               row.at("check").text().c_str(), row.at("found").text().c_str());
-        if (const std::string &fix = row.at("fix").text(); !fix.empty()) {
+    for (const json &row : report) {
+        printf("%s %s: %s\n", row.at("ok").get<bool>() ? "ok  " : "WARN",
+               text(row, "check").c_str(), text(row, "found").c_str());
+        if (std::string fix = text(row, "fix"); !fix.empty()) {
             printf("     -> %s\n", fix.c_str());
         }
     }
@@ -212,8 +212,8 @@ void print_doctor(const json &report)
 
 bool has_findings(const json &report)
 {
-    for (auto &[unused, row] : report.members()) {
-        if (row.at("ok").text() == "false") {
+    for (const json &row : report) {
+        if (!row.at("ok").get<bool>()) {
             return true;
         }
     }

@@ -97,8 +97,8 @@ double copy_rate()
 
 void print_members(const json &report)
 {
-    for (auto &[name, value] : report.members()) {
-        printf("# %24s: %s\n", name.c_str(), value.text().c_str());
+    for (const auto &[name, value] : report.items()) {
+        printf("# %24s: %s\n", name.c_str(), text(value).c_str());
     }
 }
 

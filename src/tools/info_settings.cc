@@ -23,7 +23,7 @@ bool report_settings(json *report)
         row["syntax"] = s.syntax;
         row["meaning"] = s.meaning;
         row["section"] = s.section;
-        report->push(row);
+        report->push_back(row);
     }
     return ok;
 }
@@ -31,20 +31,19 @@ bool report_settings(json *report)
 void print_settings(const json &report, const options &opts)
 {
     std::string section;
-    for (auto &[unused, row] : report.members()) {
-        if (opts.docs && row.at("section").text() != section) {
-            section = row.at("section").text();
+    for (const json &row : report) {
+        if (opts.docs && text(row, "section") != section) {
+            section = text(row, "section");
             printf("#\n# %s configuration\n#\n\n", section.c_str());
         }
-        bool is_default = row.at("source").text() == "default";
+        bool is_default = text(row, "source") == "default";
         if (opts.docs) {
-            printf("#\n# %s\n#\n# Syntax: %s\n# Source: %s%s%s\n#\n",
-                   row.at("meaning").text().c_str(), row.at("syntax").text().c_str(),
-                   row.at("source").text().c_str(), is_default ? "" : ", ",
-                   row.at("from").text().c_str());
+            printf("#\n# %s\n#\n# Syntax: %s\n# Source: %s%s%s\n#\n", text(row, "meaning").c_str(),
+                   text(row, "syntax").c_str(), text(row, "source").c_str(), is_default ? "" : ", ",
+                   text(row, "from").c_str());
         }
         printf("%s%s=%s\n", opts.comment_defaults && is_default ? "# " : "",
-               row.at("name").text().c_str(), row.at("value").text().c_str());
+               text(row, "name").c_str(), text(row, "value").c_str());
     }
 }
 

@@ -43,7 +43,7 @@ void keep_transports(ucp_ep_h ep, json *report)
         json row = json::object();
         row["transport"] = entries[i].transport_name;
         row["device"] = entries[i].device_name;
-        list.push(row);
+        list.push_back(row);
     }
 }
 

@@ -18,7 +18,7 @@ bool report_unused(json *report)
             row["device"] = u.device;
         }
         row["why"] = u.why;
-        report->push(row);
+        report->push_back(row);
     }
     return ok;
 }
@@ -26,11 +26,11 @@ bool report_unused(json *report)
 void print_unused(const json &report)
 {
     printf("# Not used:\n");
-    for (auto &[unused, row] : report.members()) {
-        auto &[kind, name] = row.members().front();
-        const std::string &device = row.at("device").text();
-        printf("#     %s %s%s%s: %s\n", kind.c_str(), name.text().c_str(),
-               device.empty() ? "" : " on ", device.c_str(), row.at("why").text().c_str());
+    for (const json &row : report) {
+        auto what = row.begin(); // the kind and its name
+        std::string device = text(row, "device");
+        printf("#     %s %s%s%s: %s\n", what.key().c_str(), text(*what).c_str(),
+               device.empty() ? "" : " on ", device.c_str(), text(row, "why").c_str());
     }
     printf("#\n");
 }

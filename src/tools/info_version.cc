@@ -26,10 +26,10 @@ void print_version(const json &report)
 {
     printf("# Library version: %s\n# API version: %s\n# ucxlike version: %s\n"
            "# libfabric version: %s (built with %s)\n",
-           report.at("library").text().c_str(), report.at("api").text().c_str(),
-           report.at("ucxlike").text().c_str(), report.at("libfabric").text().c_str(),
-           report.at("libfabric_built_with").text().c_str());
-    if (const std::string &commit = report.at("commit").text(); !commit.empty()) {
+           text(report, "library").c_str(), text(report, "api").c_str(),
+           text(report, "ucxlike").c_str(), text(report, "libfabric").c_str(),
+           text(report, "libfabric_built_with").c_str());
+    if (std::string commit = text(report, "commit"); !commit.empty()) {
         printf("# Commit: %s\n", commit.c_str());
     }
 }

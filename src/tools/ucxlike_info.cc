@@ -32,12 +32,23 @@ std::string printed(const std::function<void(FILE *)> &print)
     return result;
 }
 
+std::string text(const json &value)
+{
+    return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
+}
+
+std::string text(const json &object, const char *member)
+{
+    auto found = object.find(member);
+    return found == object.end() ? "" : text(*found);
+}
+
 json lines_of(const std::string &text)
 {
     json lines = json::array();
     for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos;
          begin = end + 1) {
-        lines.push(text.substr(begin, end - begin));
+        lines.push_back(text.substr(begin, end - begin));
     }
     return lines;
 }
@@ -79,8 +90,8 @@ void show_machine(const options &opts, json *all)
     if (opts.topology) {
         show(opts, all, "topology", tools::lines_of(tools::printed(ucs_topo_print_info)),
              [](const json &lines) {
-                 for (auto &[unused, line] : lines.members()) {
-                     printf("%s\n", line.text().c_str());
+                 for (const json &line : lines) {
+                     printf("%s\n", tools::text(line).c_str());
                  }
              });
     }
@@ -139,7 +150,7 @@ int main(int argc, char **argv)
         ok &= !tools::has_findings(report);
     }
     if (opts.as_json) {
-        printf("%s\n", all.dump().c_str());
+        printf("%s\n", all.dump(2, ' ', false, json::error_handler_t::replace).c_str());
     }
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
