@@ -17,12 +17,6 @@ transports=${EXAMPLE_TRANSPORTS:-shm tcp shm,tcp}
 address=${EXAMPLE_ADDRESS:-127.0.0.1}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-# need PROGRAM PACKAGE
-need()
-{
-    command -v "$1" >/dev/null || skip_all "$1 is not installed (package $2)"
-}
-
 # on_ours COMMAND...: the dynamic linker writes what it loads to $scratch/loaded.PID, our library tells
 # its log which lanes it chose.
 on_ours()

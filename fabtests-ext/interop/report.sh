@@ -73,6 +73,12 @@ skip_all()
     exit 77
 }
 
+# need PROGRAM PACKAGE
+need()
+{
+    command -v "$1" >/dev/null || skip_all "$1 is not installed (package $2)"
+}
+
 # The last line of every script. Nothing but skips is a skip.
 finish()
 {
