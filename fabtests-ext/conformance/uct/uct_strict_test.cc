@@ -4,6 +4,8 @@
 #include "fabtests-ext/common/strict_cores.h"
 #include "fabtests-ext/conformance/common/uct_entity.h"
 
+#include "uct/base/worker.h"
+
 // libfabric 1.17's sockets core, on which all of this stands, now and then leaves 312 bytes behind
 // when an endpoint is closed while a connection of it comes up. Its frames cannot be followed
 // further than the library. The suites over the other cores find what we leave in libfabric.
@@ -98,6 +100,32 @@ TEST(uct_strict_receives, are_posted_again_when_all_were_refused)
         ASSERT_EQ(b.received.size(), 1u) << "interface " << i;
         a.destroy(ep);
     }
+}
+
+class uct_strict_polls : public uct_strict {};
+
+// The core lets go of the messages that it holds back when its queue is read, of one at a time at
+// most. Something else that always has work does not keep the worker from reading it.
+TEST_P(uct_strict_polls, a_busy_worker_polls_the_queue_of_a_device_every_round)
+{
+    send_bcopy("connects");
+    wait_for(1);
+    auto *busy = static_cast<uct::worker *>(a.worker);
+    auto work = [](void *) { return 1u; };
+    busy->add_source({work, this, false});
+    constexpr size_t held = 8; // the core's window
+    for (size_t i = 0; i < held; ++i) {
+        send_bcopy("held back");
+    }
+    for (int i = 0; i < 400; ++i) {
+        uct_worker_progress(a.worker);
+    }
+    busy->remove_source(work, this);
+    auto end = std::chrono::steady_clock::now() + patience;
+    while (b.received.size() < 1 + held && std::chrono::steady_clock::now() < end) {
+        uct_worker_progress(b.worker);
+    }
+    EXPECT_EQ(b.received.size(), 1 + held);
 }
 
 // A buffer and its registration.
@@ -319,6 +347,7 @@ INSTANTIATE_TEST_SUITE_P(over, uct_strict_pieces,
                          testing::Values("cxi", "efa", "opx", "psm3", "worst"), name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_rma,
                          testing::Values("cxi", "efa", "opx", "psm3", "worst", "sockets"), name);
+INSTANTIATE_TEST_SUITE_P(over, uct_strict_polls, testing::Values("opx", "worst"), name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_efa, testing::Values("efa"), name);
 
 } // namespace

@@ -253,6 +253,11 @@ bool core::trywait_does_nothing() const
     return provider == "net";
 }
 
+bool core::polled_by_calls() const
+{
+    return sockets() || provider == "sockets" || provider == "udp";
+}
+
 bool core::forgets_handshakes() const
 {
     return provider == "tcp";

@@ -48,6 +48,8 @@ struct core {
     // It signals each completion and leaves it to fi_trywait() to take the signal back, but its
     // fi_trywait() does nothing: from the first one on the descriptor is readable. fi_wait() does.
     bool trywait_does_nothing() const;
+    // A look at its queue is a system call; the queues of devices are in memory.
+    bool polled_by_calls() const;
     // The signal of a completion queue can be muted (cq_signal.h).
     bool has_mutable_signal() const;
 };

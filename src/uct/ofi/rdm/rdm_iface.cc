@@ -42,7 +42,7 @@ rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
       on_node_(md.on_node()), fifo_wanted_(config.v.fifo)
 {
     poll_ = poll<rdm_iface>;
-    slow_ = !on_node_;
+    slow_ = domain.provider.polled_by_calls();
     if (on_node_) {
         shm_file::reap_stale();
         bell_ = std::make_unique<doorbell>(sizeof(fifo_pages));
