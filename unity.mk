@@ -9,7 +9,7 @@ unity_core := $(sort $(dir $(wildcard $(addprefix $(unity_root),src/base/*.cc sr
 unity_provider := $(sort $(dir $(wildcard $(addprefix $(unity_root),prov/ucxlike/*.cc prov/ucxlike/*/*.cc))))
 unity_tools := $(unity_root)src/tools/
 # Files with names of their own that another file of their folder has, too.
-unity_alone := $(addprefix $(unity_root),prov/ucxlike/rma.cc src/ucp/rma/put.cc src/ucs/environment.cc \
+unity_alone := $(addprefix $(unity_root),prov/ucxlike/data/rma.cc src/ucp/rma/put.cc src/ucs/environment.cc \
 	src/ucs/ucx_variables_newer.cc src/uct/ofi/core/link.cc src/uct/sm/inbox_memory.cc)
 
 unity_name = unity/$(subst /,_,$(patsubst %/,%,$(1:$(unity_root)%=%))).lo

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "av.h"
+#include "prov/ucxlike/av.h"
 
-#include "eq.h"
-#include "info.h"
-#include "rdm.h"
+#include "prov/ucxlike/connect/rdm.h"
+#include "prov/ucxlike/info.h"
+#include "prov/ucxlike/queue/eq.h"
 
 #include <algorithm>
 #include <arpa/inet.h>

@@ -4,7 +4,7 @@
 // to it are told of insertions, because a peer may have sent before its address was inserted.
 #pragma once
 
-#include "domain.h"
+#include "prov/ucxlike/domain.h"
 
 namespace ucxlike {
 

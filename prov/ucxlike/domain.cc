@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "domain.h"
+#include "prov/ucxlike/domain.h"
 
-#include "av.h"
-#include "cntr.h"
-#include "cq.h"
-#include "endpoint.h"
-#include "eq.h"
-#include "retired.h"
-#include "rma.h"
-#include "srx.h"
-#include "waitset.h"
+#include "prov/ucxlike/av.h"
+#include "prov/ucxlike/data/rma.h"
+#include "prov/ucxlike/data/srx.h"
+#include "prov/ucxlike/endpoint.h"
+#include "prov/ucxlike/queue/cntr.h"
+#include "prov/ucxlike/queue/cq.h"
+#include "prov/ucxlike/queue/eq.h"
+#include "prov/ucxlike/queue/waitset.h"
+#include "prov/ucxlike/retired.h"
 
 #include <algorithm>
 

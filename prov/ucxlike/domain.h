@@ -3,7 +3,7 @@
 // A domain: attributes its objects agree on, and the memory regions that peers may touch.
 #pragma once
 
-#include "fabric.h"
+#include "prov/ucxlike/fabric.h"
 
 #include <mutex>
 #include <unordered_map>

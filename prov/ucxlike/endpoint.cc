@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "endpoint.h"
+#include "prov/ucxlike/endpoint.h"
 
-#include "av.h"
-#include "cntr.h"
-#include "cq.h"
-#include "eq.h"
-#include "msg.h"
-#include "rdm.h"
-#include "rx.h"
-#include "srx.h"
-#include "tx.h"
+#include "prov/ucxlike/av.h"
+#include "prov/ucxlike/connect/msg.h"
+#include "prov/ucxlike/connect/rdm.h"
+#include "prov/ucxlike/data/rx.h"
+#include "prov/ucxlike/data/srx.h"
+#include "prov/ucxlike/data/tx.h"
+#include "prov/ucxlike/queue/cntr.h"
+#include "prov/ucxlike/queue/cq.h"
+#include "prov/ucxlike/queue/eq.h"
 
 namespace ucxlike {
 

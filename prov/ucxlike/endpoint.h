@@ -4,8 +4,8 @@
 // They differ in whom a message goes to (route) and in connection management.
 #pragma once
 
-#include "domain.h"
-#include "op.h"
+#include "prov/ucxlike/data/op.h"
+#include "prov/ucxlike/domain.h"
 
 namespace ucxlike {
 

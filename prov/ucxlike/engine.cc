@@ -2,13 +2,13 @@
 //
 // Links: made, failed, closed. Messages find their sender by the id they carry; the handlers here
 // only parse and hand on.
-#include "engine.h"
+#include "prov/ucxlike/engine.h"
 
-#include "endpoint.h"
-#include "op.h"
-#include "rma.h"
-#include "rx.h"
-#include "tx.h"
+#include "prov/ucxlike/data/op.h"
+#include "prov/ucxlike/data/rma.h"
+#include "prov/ucxlike/data/rx.h"
+#include "prov/ucxlike/data/tx.h"
+#include "prov/ucxlike/endpoint.h"
 
 #include "ucp/connect/greeting.h"
 #include "ucs/sys.h"

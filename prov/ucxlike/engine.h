@@ -6,10 +6,10 @@
 // turned into an endpoint where it arrived. Whoever reads a queue progresses the engines behind it.
 #pragma once
 
-#include "address.h"
-#include "id_map.h"
-#include "prov.h"
-#include "wire.h"
+#include "prov/ucxlike/address.h"
+#include "prov/ucxlike/id_map.h"
+#include "prov/ucxlike/prov.h"
+#include "prov/ucxlike/wire.h"
 
 #include "ucs/mpool.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Statuses of the engine in the provider's own language, fabric errno.
-#include "prov.h"
+#include "prov/ucxlike/prov.h"
 
 #include <cstdio>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "fabric.h"
+#include "prov/ucxlike/fabric.h"
 
-#include "domain.h"
-#include "eq.h"
-#include "pep.h"
-#include "waitset.h"
+#include "prov/ucxlike/connect/pep.h"
+#include "prov/ucxlike/domain.h"
+#include "prov/ucxlike/queue/eq.h"
+#include "prov/ucxlike/queue/waitset.h"
 
 namespace ucxlike {
 

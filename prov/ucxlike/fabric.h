@@ -4,7 +4,7 @@
 // made when the first endpoint needs them.
 #pragma once
 
-#include "engine.h"
+#include "prov/ucxlike/engine.h"
 
 #include <atomic>
 #include <memory>

@@ -5,7 +5,7 @@
 // others count, which is enough to tell an old id from a new one.
 #pragma once
 
-#include "prov.h"
+#include "prov/ucxlike/prov.h"
 
 #include "ucs/sys.h"
 

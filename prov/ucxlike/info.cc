@@ -2,11 +2,11 @@
 //
 // fi_getinfo: one entry per endpoint type, made to measure of the hints. What the application does
 // not ask for is offered only where it costs nothing; what we cannot do gives -FI_ENODATA.
-#include "info.h"
+#include "prov/ucxlike/info.h"
 
-#include "params.h"
-#include "prov.h"
-#include "retired.h"
+#include "prov/ucxlike/params.h"
+#include "prov/ucxlike/prov.h"
+#include "prov/ucxlike/retired.h"
 
 #include <cstdlib>
 #include <memory>

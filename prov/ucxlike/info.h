@@ -3,7 +3,7 @@
 // Names and addresses: what fi_getinfo resolves, and which local address an endpoint gets.
 #pragma once
 
-#include "address.h"
+#include "prov/ucxlike/address.h"
 
 #include <cstddef>
 

@@ -2,7 +2,7 @@
 //
 // The provider's entry point. libfabric calls fi_prov_ini under its own lock: nothing of libfabric
 // but fi_param_define and fi_version may be called here.
-#include "prov.h"
+#include "prov/ucxlike/prov.h"
 
 #include <exception>
 

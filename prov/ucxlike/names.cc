@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "info.h"
+#include "prov/ucxlike/info.h"
 
-#include "prov.h"
+#include "prov/ucxlike/prov.h"
 
 #include <arpa/inet.h>
 #include <cstdlib>

@@ -2,9 +2,9 @@
 //
 // The administrator's parameters, FI_UCXLIKE_*: one row each, reading them, and what is said when
 // one does not mean what it seems to. libfabric itself reads a number by atoi().
-#include "params.h"
+#include "prov/ucxlike/params.h"
 
-#include "prov.h"
+#include "prov/ucxlike/prov.h"
 
 #include "ucs/environment.h"
 #include "ucs/log.h"

@@ -4,7 +4,7 @@
 // checks, and the way from a fid back to its object.
 #pragma once
 
-#include "stubs.h"
+#include "prov/ucxlike/stubs.h"
 
 #include "ucs/compiler.h"
 #include "ucs/list.h"

@@ -13,7 +13,7 @@
 // the message.
 #pragma once
 
-#include "address.h"
+#include "prov/ucxlike/address.h"
 
 #include "ucs/compiler.h"
 

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "prov/ucxlike/connect/herald.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <utility>
+
+namespace ucxlike {
+
+namespace {
+
+// Milliseconds after the join at which a member speaks unasked; then once a `period`.
+constexpr uint64_t early[] = {0, 10, 30, 70, 150, 300};
+constexpr uint64_t period = 1000;
+constexpr uint64_t alone = 500;      // who has heard nobody by then is the first
+constexpr uint64_t quiet = 60;       // who has is complete after so long without a new one
+constexpr uint64_t patience = 2000;  // a join takes no longer, whoever is missing
+constexpr uint64_t forgotten = 3500; // a member is not counted after this much silence
+
+unsigned interface_of(const address &name)
+{
+    unsigned index = 0;
+    ifaddrs *list = nullptr;
+    if (getifaddrs(&list) != 0) {
+        return 0;
+    }
+    address wanted = name;
+    wanted.set_port(0);
+    for (ifaddrs *i = list; i && !index; i = i->ifa_next) {
+        if (i->ifa_addr && address::from(i->ifa_addr, sizeof(sockaddr_in6)) == wanted) {
+            index = if_nametoindex(i->ifa_name);
+        }
+    }
+    freeifaddrs(list);
+    return index;
+}
+
+void check(ssize_t result, const char *what)
+{
+    if (result >= 0) {
+        return;
+    }
+    int error = errno;
+    PROV_WARN(EP_CTRL, "fi_join: %s: %s\n", what, strerror(error));
+    throw failure{error};
+}
+
+template <class T>
+void set(int fd, int level, int name, const T &value, const char *what)
+{
+    check(setsockopt(fd, level, name, &value, sizeof(value)), what);
+}
+
+} // namespace
+
+herald::herald(const address &group, const address &name, const wire::notice &mine, engine *eng)
+    : group_(group), mine_(mine), eng_(eng), started_(now_ms())
+{
+    try {
+        open(name);
+        // Later ones that are lost are said again, but where the first has no way there is none.
+        check(say(mine_), "the group's address");
+        stop_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        check(stop_, "eventfd");
+        thread_ = std::thread([this] { run(); });
+    } catch (...) {
+        if (socket_ >= 0) {
+            ::close(socket_);
+        }
+        if (stop_ >= 0) {
+            ::close(stop_);
+        }
+        throw;
+    }
+}
+
+herald::~herald()
+{
+    uint64_t one = 1;
+    (void)!write(stop_, &one, sizeof(one));
+    thread_.join();
+    wire::notice bye = mine_;
+    bye.kind = wire::notice::leaves;
+    say(bye);
+    ::close(socket_);
+    ::close(stop_);
+}
+
+// Bound to the group's address, so that nothing else sent to the port arrives; on the interface of
+// the endpoint's own name.
+void herald::open(const address &name)
+{
+    socket_ = socket(group_.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    check(socket_, "socket");
+    set(socket_, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+    if (group_.sa.sa_family == AF_INET) {
+        ip_mreq join = {group_.in4.sin_addr, name.in4.sin_addr};
+        set(socket_, IPPROTO_IP, IP_MULTICAST_IF, name.in4.sin_addr, "IP_MULTICAST_IF");
+        check(bind(socket_, &group_.sa, group_.length()), "bind");
+        set(socket_, IPPROTO_IP, IP_ADD_MEMBERSHIP, join, "IP_ADD_MEMBERSHIP");
+    } else {
+        unsigned index = interface_of(name);
+        if (!group_.in6.sin6_scope_id) {
+            group_.in6.sin6_scope_id = index;
+        }
+        ipv6_mreq join = {group_.in6.sin6_addr, index};
+        set(socket_, IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(index), "IPV6_MULTICAST_IF");
+        check(bind(socket_, &group_.sa, group_.length()), "bind");
+        set(socket_, IPPROTO_IPV6, IPV6_JOIN_GROUP, join, "IPV6_JOIN_GROUP");
+    }
+}
+
+ssize_t herald::say(wire::notice n)
+{
+    n.members = static_cast<uint16_t>(std::min<size_t>(others_.size() + 1, UINT16_MAX));
+    return sendto(socket_, &n, sizeof(n), MSG_NOSIGNAL, &group_.sa, group_.length());
+}
+
+void herald::hear()
+{
+    char bytes[sizeof(wire::notice) + 1];
+    ssize_t n;
+    while ((n = recv(socket_, bytes, sizeof(bytes), 0)) > 0) {
+        wire::notice heard_now;
+        if (wire::parse(bytes, static_cast<size_t>(n), heard_now)) {
+            heard(heard_now);
+        }
+    }
+}
+
+void herald::heard(const wire::notice &n)
+{
+    if (n.who.incarnation == mine_.who.incarnation) {
+        return; // our own voice
+    }
+    std::string key(reinterpret_cast<const char *>(&n.who), sizeof(n.who));
+    uint64_t now = now_ms();
+    auto it =
+        std::find_if(others_.begin(), others_.end(), [&](const known &k) { return k.key == key; });
+    if (n.kind == wire::notice::leaves) {
+        if (it != others_.end()) {
+            others_.erase(it);
+        }
+    } else if (it != others_.end()) {
+        it->heard = now;
+        it->members = n.members;
+    } else {
+        others_.push_back({key, now, n.members});
+        last_new_ = now;
+        answer_ = true;
+    }
+    if (n.kind != wire::notice::leaves) {
+        most_ = std::max<size_t>(most_, n.members);
+    }
+    std::lock_guard g(mutex_);
+    inbox_.push_back(n);
+}
+
+void herald::forget_silent(uint64_t now)
+{
+    std::erase_if(others_, [now](const known &k) { return k.heard + forgotten < now; });
+}
+
+bool herald::complete(uint64_t now) const
+{
+    if (others_.empty()) {
+        return now - started_ >= alone;
+    }
+    size_t members = others_.size() + 1;
+    // Who counts fewer has not heard of this member, or of another that has.
+    return now - last_new_ >= quiet && members >= most_ &&
+           std::all_of(others_.begin(), others_.end(),
+                       [=](const known &k) { return k.members >= members; });
+}
+
+void herald::deliver()
+{
+    eng_->mail.store(true);
+    eng_->wake();
+}
+
+void herald::run()
+{
+    size_t spoken = 0;
+    uint64_t next = started_;
+    for (;;) {
+        uint64_t now = now_ms();
+        if (now >= next || answer_) {
+            if (now >= next) {
+                ++spoken;
+                next = spoken < std::size(early) ? started_ + early[spoken] : now + period;
+            }
+            answer_ = false;
+            say(mine_);
+            forget_silent(now);
+        }
+        if (!settled_ && (complete(now) || now - started_ >= patience)) {
+            settled_ = true;
+            deliver();
+        }
+        if (!overdue_ && now - started_ >= patience) {
+            overdue_ = true;
+            deliver();
+        }
+        uint64_t sleep = next > now ? next - now : 0;
+        if (!settled_) {
+            sleep = std::min<uint64_t>(sleep, quiet / 2);
+        }
+        pollfd fds[] = {{socket_, POLLIN, 0}, {stop_, POLLIN, 0}};
+        poll(fds, 2, static_cast<int>(sleep));
+        if (fds[1].revents) {
+            return;
+        }
+        if (fds[0].revents) {
+            hear();
+            deliver();
+        }
+    }
+}
+
+std::vector<wire::notice> herald::take()
+{
+    std::lock_guard g(mutex_);
+    return std::exchange(inbox_, {});
+}
+
+} // namespace ucxlike

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How members of a multicast group find each other: each says by IP multicast, to the address of
+// the group, who it is; often at first, then once a second, and at once when a newcomer is heard.
+// Only these announcements are multicast: data goes over the members' connections. A thread sends
+// and hears them and leaves what it heard to the endpoint's engine.
+#pragma once
+
+#include "prov/ucxlike/engine.h"
+
+#include <mutex>
+
+namespace ucxlike {
+
+class herald {
+  public:
+    herald(const address &group, const address &name, const wire::notice &mine, engine *eng);
+    ~herald(); // says that the member leaves
+    herald(const herald &) = delete;
+    herald &operator=(const herald &) = delete;
+
+    // What was heard since the last call.
+    std::vector<wire::notice> take();
+    // Time enough has passed; those heard know of no others, and all of them know this one.
+    bool settled() const { return settled_; }
+    // Nobody should wait for members any longer.
+    bool overdue() const { return overdue_; }
+
+  private:
+    struct known {
+        std::string key;
+        uint64_t heard;
+        size_t members; // that it claims to know
+    };
+
+    void open(const address &name);
+    void run();
+    ssize_t say(wire::notice n);
+    void hear();
+    void heard(const wire::notice &n);
+    void forget_silent(uint64_t now);
+    bool complete(uint64_t now) const;
+    void deliver();
+
+    address group_;
+    wire::notice mine_;
+    engine *eng_;
+    int socket_ = -1;
+    int stop_ = -1;
+    std::vector<known> others_; // of the thread, as the rest up to the mutex
+    size_t most_ = 0;           // members that somebody claims to know
+    uint64_t started_;
+    uint64_t last_new_ = 0;
+    bool answer_ = false; // a newcomer was heard
+    std::atomic<bool> settled_{false};
+    std::atomic<bool> overdue_{false};
+    std::mutex mutex_;
+    std::vector<wire::notice> inbox_;
+    std::thread thread_;
+};
+
+} // namespace ucxlike

@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "prov/ucxlike/connect/msg.h"
+
+#include "prov/ucxlike/connect/pep.h"
+#include "prov/ucxlike/data/rma.h"
+#include "prov/ucxlike/data/rx.h"
+#include "prov/ucxlike/data/srx.h"
+#include "prov/ucxlike/data/tx.h"
+#include "prov/ucxlike/info.h"
+#include "prov/ucxlike/queue/cq.h"
+#include "prov/ucxlike/queue/eq.h"
+
+#include "ucp/connect/greeting.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ucxlike {
+
+msg_conn::msg_conn(engine *e) : conn(e)
+{
+    rx_id = eng->ids.add(this);
+    writes = 1; // until connected
+    handle.fclass = FI_CLASS_CONNREQ;
+    handle.context = this;
+}
+
+msg_conn::~msg_conn()
+{
+    drop_deferred(this);
+    eng->ids.erase(rx_id);
+}
+
+// ---- handshake ----
+
+namespace {
+
+// What goes with a request or an answer: words of ours, then the user's data.
+using letter = uint8_t[wire::max_header + limit::cm_data];
+
+std::string_view seal(letter &l, wire::builder &words, uint16_t kind, const void *param,
+                      size_t length)
+{
+    size_t front = words.finish(0, kind);
+    if (length) {
+        memcpy(l + front, param, length);
+    }
+    return {reinterpret_cast<const char *>(l), front + length};
+}
+
+bool before_connection(msg_conn::state s)
+{
+    return s < msg_conn::state::connected;
+}
+
+} // namespace
+
+// A first message is looked at before we are told that the peer is connected.
+void msg_conn::enter(state next)
+{
+    writes += before_connection(next);
+    writes -= before_connection(now);
+    now = next;
+}
+
+int msg_conn::connect(const address &to, const address *from, const void *param, size_t length)
+{
+    peer_name = to;
+    address none;
+    none.in4.sin_family = AF_INET;
+    letter l;
+    wire::builder b(l);
+    b.say_hello(wire::make_hello(from ? *from : none, 0, rx_id));
+    pending = eng->connect(to, from, this, nullptr, seal(l, b, wire::connect, param, length));
+    enter(state::connecting);
+    return 0;
+}
+
+int msg_conn::accept(const void *param, size_t length)
+{
+    if (now != state::requested) {
+        return -FI_EOPBADSTATE;
+    }
+    letter l;
+    wire::builder b(l);
+    b.tag(rx_id);
+    pending = eng->accept(std::exchange(request, nullptr), this, nullptr,
+                          seal(l, b, wire::accept, param, length));
+    if (pending) {
+        enter(state::accepting);
+    } else {
+        end(FI_ECONNABORTED, {});
+    }
+    return 0;
+}
+
+// The client's endpoint gets the answer and ends the connection.
+void msg_conn::reject(const void *param, size_t length)
+{
+    if (request) {
+        letter l;
+        wire::builder b(l);
+        pending = eng->accept(std::exchange(request, nullptr), this, nullptr,
+                              seal(l, b, wire::reject, param, length));
+    }
+    enter(state::dead);
+    close_link(false);
+}
+
+void msg_conn::answered(std::string_view words)
+{
+    if (now == state::accepting) {
+        established({});
+    }
+    if (now != state::connecting) {
+        return;
+    }
+    wire::message m;
+    std::string_view data;
+    bool known = wire::parse(words.data(), words.size(), m, &data);
+    if (known && m.kind == wire::accept && wire::is_id(m.tag)) {
+        pending_id = m.tag;
+        established(data);
+    } else if (known && m.kind == wire::reject) {
+        end(FI_ECONNREFUSED, data);
+    } else {
+        end(FI_ECONNREFUSED, {}); // what listens there is no passive endpoint
+    }
+}
+
+// What comes from the peer says that it is connected.
+void msg_conn::heard_of_peer()
+{
+    if (now == state::accepting) {
+        established({});
+    } else if (now == state::connecting) {
+        ucp::hear_answer(pending->ep);
+    }
+}
+
+// Before the handshake nobody can have this connection's id, and there may be no queue yet.
+conn::admission msg_conn::admit()
+{
+    if (now == state::idle || now == state::requested) {
+        return admission::never;
+    }
+    heard_of_peer();
+    return writes ? admission::later : admission::now;
+}
+
+void msg_conn::control(const wire::message &m, const void *, size_t, link *)
+{
+    if (m.kind != wire::shutdown) {
+        return;
+    }
+    heard_of_peer();
+    if (now == state::connected) {
+        end(0, {});
+    }
+}
+
+void msg_conn::established(std::string_view data)
+{
+    enter(state::connected);
+    tx = pending;
+    tx_id = pending_id;
+    if (!owner || !owner->events) {
+        return;
+    }
+    eq::event e;
+    e.type = FI_CONNECTED;
+    e.fid = &owner->fid;
+    e.cm = true;
+    e.bytes = data;
+    owner->events->write(std::move(e));
+}
+
+// Asked for when somebody wants to know: it costs a system call. Known from then on.
+address msg_conn::own_name()
+{
+    if (!tx || name_known) {
+        return local_name;
+    }
+    ucp_ep_attr_t attr = {};
+    attr.field_mask = UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR;
+    if (ucp_ep_query(tx->ep, &attr) == UCS_OK) {
+        address a = address::from(&attr.local_sockaddr, sizeof(attr.local_sockaddr));
+        if (!a.empty()) {
+            local_name = a;
+        }
+        name_known = true;
+    }
+    return local_name;
+}
+
+// ---- the end ----
+
+void msg_conn::close_link(bool force)
+{
+    link *l = pending;
+    pending = nullptr;
+    tx = nullptr;
+    if (l && !l->failed && !l->closing) {
+        eng->close(l, force);
+    } else if (l) {
+        l->owner = nullptr;
+    }
+}
+
+// Leads to the last event: everything posted is completed first. Operations may end inside of the
+// calls here; the connection counts as one more operation until nothing is left to do.
+void msg_conn::end(int error, std::string_view data)
+{
+    last_error = error;
+    last_data = data;
+    enter(state::closing);
+    ++outstanding;
+    if (owner) {
+        owner->flush_outstanding(this, error ? error : FI_ECANCELED);
+        if (owner->rx && !static_cast<msg_endpoint *>(owner)->has_shared_rx()) {
+            owner->rx->flush(FI_ECANCELED);
+        }
+    }
+    close_link(outstanding > 1);
+    settle();
+}
+
+void msg_conn::settle()
+{
+    if (--outstanding == 0) {
+        drained();
+    }
+}
+
+void msg_conn::write_last_event()
+{
+    now = state::dead;
+    if (!owner || !owner->events) {
+        return;
+    }
+    eq::event e;
+    e.fid = &owner->fid;
+    if (last_error) {
+        e.error = last_error;
+        e.prov_errno = last_error;
+        e.context = owner->fid.context;
+        e.bytes = last_data;
+    } else {
+        e.type = FI_SHUTDOWN;
+        e.cm = true;
+    }
+    owner->events->write(std::move(e));
+}
+
+// The one place where the end is decided: nothing of the connection is under way.
+void msg_conn::drained()
+{
+    if (detached) {
+        delete this;
+    } else if (now == state::closing) {
+        write_last_event();
+    }
+}
+
+void msg_conn::link_failed(link *l)
+{
+    if (l != pending) {
+        return;
+    }
+    ucs_status_t why = l->status;
+    pending = nullptr;
+    tx = nullptr;
+    switch (now) {
+    case state::connecting:
+        end(why == UCS_ERR_CONNECTION_RESET ? FI_ECONNREFUSED : errno_of(why), {});
+        break;
+    case state::accepting:
+        end(FI_ECONNABORTED, {});
+        break;
+    case state::connected:
+        end(0, {});
+        break;
+    case state::idle:
+    case state::requested:
+    case state::closing:
+    case state::dead:
+        break;
+    }
+}
+
+// A link that is closed in order tells the peer by that. One that is cut says it first.
+void msg_conn::say_goodbye()
+{
+    if (outstanding > 0 && pending && (now == state::connected || now == state::accepting)) {
+        eng->send_control(pending, pending_id, wire::shutdown);
+    }
+}
+
+void msg_conn::shutdown()
+{
+    if (pending && (now == state::connected || now == state::accepting)) {
+        say_goodbye();
+        end(0, {});
+    } else if (now == state::connecting) {
+        end(FI_ECANCELED, {});
+    }
+}
+
+void msg_conn::release()
+{
+    say_goodbye();
+    if (listener) {
+        listener->forget(this);
+    }
+    listener = nullptr;
+    owner = nullptr;
+    if (request) {
+        reject(nullptr, 0);
+    }
+    enter(state::dead);
+    detached = true;
+    ++outstanding;
+    close_link(outstanding > 1);
+    settle();
+}
+
+// ---- the endpoint ----
+
+msg_endpoint::msg_endpoint(domain *d, const fi_info &info, void *context)
+    : endpoint(d, info, context, false), conn_(nullptr),
+      name_(address::from(info.src_addr, info.src_addrlen)),
+      dest_(address::from(info.dest_addr, info.dest_addrlen))
+{
+    cm = &cm_ops_;
+    eng = d->fab->cm_engine();
+    if (d->auto_progress()) {
+        eng->start_thread();
+    }
+    ucs::opt_guard g(eng->lock);
+    if (info.handle && info.handle->fclass == FI_CLASS_CONNREQ) {
+        conn_ = msg_conn::of_handle(info.handle);
+        if (conn_->owner) {
+            PROV_WARN(EP_CTRL, "fi_endpoint: info->handle is in use by another endpoint\n");
+            throw failure{FI_EINVAL};
+        }
+        if (conn_->listener) {
+            conn_->listener->forget(conn_);
+        }
+        conn_->listener = nullptr;
+        if (conn_->request) {
+            ucp::keep_request(conn_->request); // the passive endpoint may be closed first
+        }
+        name_ = conn_->local_name;
+        dest_ = conn_->peer_name;
+    } else {
+        if (info.handle && info.handle->fclass == FI_CLASS_PEP) {
+            name_ = from_base<pep, fid_pep>(info.handle)->hand_over();
+        }
+        conn_ = new msg_conn(eng);
+    }
+    conn_->owner = this;
+    single_ = conn_;
+}
+
+msg_endpoint::~msg_endpoint()
+{
+    queues bound;
+    {
+        ucs::opt_guard g(eng->lock);
+        bound = take_queues();
+        if (bound.events) {
+            bound.events->purge(&fid);
+        }
+        while (tx_op *op = outstanding.pop_front()) {
+            op->owner = nullptr;
+        }
+        if (rx) {
+            rx->purge(conn_);
+        }
+        own_rx_.reset();
+        conn_->release();
+    }
+    bound.let_go();
+}
+
+void msg_endpoint::detach()
+{
+    if (!inflight) {
+        return;
+    }
+    // Give what is on its way a moment, then take the link away under it.
+    eng->progress_until([this] { return inflight == 0; }, 20);
+    ucs::opt_guard g(eng->lock);
+    if (inflight && conn_->now == msg_conn::state::connected) {
+        conn_->shutdown();
+    }
+    eng->progress_until([this] { return inflight == 0; }, param_int("close_timeout", 500));
+}
+
+int msg_endpoint::enable()
+{
+    if (!events) {
+        PROV_WARN(EP_CTRL, "fi_enable: a MSG endpoint needs an event queue\n");
+        return -FI_ENOEQ;
+    }
+    if (!tx_cq && !rx_cq && !send_cntr && !recv_cntr && !read_cntr && !write_cntr) {
+        PROV_WARN(EP_CTRL, "fi_enable: no completion queue is bound\n");
+        return -FI_ENOCQ;
+    }
+    if (shared_rx_) {
+        rx = shared_rx_->queue();
+        rx->join(this);
+    } else {
+        own_rx_ = std::make_unique<rx_queue>(eng, 4);
+        rx = own_rx_.get();
+    }
+    return 0;
+}
+
+conn *msg_endpoint::route_slow(fi_addr_t, int *error)
+{
+    *error = -FI_ENOTCONN;
+    return nullptr;
+}
+
+int msg_endpoint::connect(fid_ep *f, const void *addr, const void *param, size_t length)
+{
+    msg_endpoint *self = from(f);
+    PROV_CHECK_ARG(EP_CTRL, param || !length, "fi_connect: param must not be NULL\n");
+    PROV_CHECK_ARG(EP_CTRL, length <= limit::cm_data, "fi_connect: paramlen %zu is over %zu\n",
+                   length, limit::cm_data);
+    address to = addr ? address::from(addr, sizeof(sockaddr_in6)) : self->dest_;
+    PROV_CHECK_ARG(EP_CTRL, !to.empty(), "fi_connect: addr is not a socket address\n");
+    if (!self->enabled) {
+        int error = fi_enable(f);
+        if (error) {
+            return error;
+        }
+    }
+    ucs::opt_guard g(self->eng->lock);
+    if (self->conn_->now != msg_conn::state::idle) {
+        PROV_WARN(EP_CTRL, "fi_connect: the endpoint has been connected before\n");
+        return -FI_EISCONN;
+    }
+    return guard([&] {
+        bool bound = !self->name_.empty() && self->name_.port() != 0;
+        self->dest_ = to;
+        return self->conn_->connect(to, bound ? &self->name_ : nullptr, param, length);
+    });
+}
+
+int msg_endpoint::accept(fid_ep *f, const void *param, size_t length)
+{
+    msg_endpoint *self = from(f);
+    PROV_CHECK_ARG(EP_CTRL, param || !length, "fi_accept: param must not be NULL\n");
+    PROV_CHECK_ARG(EP_CTRL, length <= limit::cm_data, "fi_accept: paramlen %zu is over %zu\n",
+                   length, limit::cm_data);
+    if (!self->enabled) {
+        int error = fi_enable(f);
+        if (error) {
+            return error;
+        }
+    }
+    ucs::opt_guard g(self->eng->lock);
+    return guard([&] { return self->conn_->accept(param, length); });
+}
+
+int msg_endpoint::shutdown(fid_ep *f, uint64_t flags)
+{
+    msg_endpoint *self = from(f);
+    PROV_CHECK_ARG(EP_CTRL, flags == 0, "fi_shutdown: flags must be 0\n");
+    ucs::opt_guard g(self->eng->lock);
+    return guard([&] {
+        if (self->conn_->now == msg_conn::state::idle) {
+            return -FI_ENOTCONN;
+        }
+        self->conn_->shutdown();
+        return 0;
+    });
+}
+
+int msg_endpoint::setname(fid_t f, void *addr, size_t length)
+{
+    msg_endpoint *self = from(reinterpret_cast<fid_ep *>(f));
+    address a = address::from(addr, length);
+    PROV_CHECK_ARG(EP_CTRL, !a.empty(), "fi_setname: addr is not a socket address\n");
+    if (self->conn_->now != msg_conn::state::idle) {
+        return -FI_EOPBADSTATE;
+    }
+    self->name_ = a;
+    return 0;
+}
+
+int msg_endpoint::getname(fid_t f, void *addr, size_t *length)
+{
+    msg_endpoint *self = from(reinterpret_cast<fid_ep *>(f));
+    PROV_CHECK_ARG(EP_CTRL, length, "fi_getname: addrlen must not be NULL\n");
+    ucs::opt_guard g(self->eng->lock);
+    address a = self->conn_->own_name();
+    if (a.empty()) {
+        a = self->name_;
+    }
+    if (a.empty()) {
+        a.in4.sin_family = AF_INET;
+    }
+    return copy_address(a, addr, length, true);
+}
+
+int msg_endpoint::getpeer(fid_ep *f, void *addr, size_t *length)
+{
+    msg_endpoint *self = from(f);
+    PROV_CHECK_ARG(EP_CTRL, length, "fi_getpeer: addrlen must not be NULL\n");
+    ucs::opt_guard g(self->eng->lock);
+    if (self->conn_->peer_name.empty()) {
+        return -FI_ENOTCONN;
+    }
+    return copy_address(self->conn_->peer_name, addr, length, true);
+}
+
+fi_ops_cm msg_endpoint::cm_ops_ = {
+    .size = sizeof(fi_ops_cm),
+    .setname = setname,
+    .getname = getname,
+    .getpeer = getpeer,
+    .connect = connect,
+    .listen = no_op,
+    .accept = accept,
+    .reject = no_op,
+    .shutdown = shutdown,
+    .join = no_op,
+};
+
+} // namespace ucxlike
