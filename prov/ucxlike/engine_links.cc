@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Links: made, failed, closed.
+#include "prov/ucxlike/engine.h"
+
+#include "ucp/connect/greeting.h"
+
+namespace ucxlike {
+
+link *engine::add(const ucp_ep_params_t &params, conn *owner, acceptor *home,
+                  std::string_view words, ucs_status_t *status)
+{
+    auto *l = new link{.eng = this, .owner = owner, .home = home};
+    ucp_ep_params_t p = params;
+    p.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+    p.err_handler.cb = on_error;
+    p.err_handler.arg = l;
+    ucp::greeting mine;
+    if (!words.empty()) {
+        mine = {words.data(), words.size(), on_answered, l};
+    }
+    *status = ucp::create_ep(worker, &p, mine, &l->ep);
+    if (*status != UCS_OK) {
+        delete l;
+        return nullptr;
+    }
+    if (guard([&] {
+            links_[l->ep] = l;
+            return 0;
+        })) {
+        ucp_request_param_t now = {};
+        now.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+        now.flags = UCP_EP_CLOSE_FLAG_FORCE;
+        ucs_status_ptr_t r = ucp_ep_close_nbx(l->ep, &now);
+        if (UCS_PTR_IS_PTR(r)) {
+            ucp_request_free(r);
+        }
+        delete l;
+        *status = UCS_ERR_NO_MEMORY;
+        return nullptr;
+    }
+    return l;
+}
+
+link *engine::connect(const address &to, const address *from, conn *owner, acceptor *home,
+                      std::string_view words)
+{
+    ucp_ep_params_t p = {};
+    p.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
+    p.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+    p.sockaddr.addr = &to.sa;
+    p.sockaddr.addrlen = to.length();
+    if (from) {
+        p.field_mask |= UCP_EP_PARAM_FIELD_LOCAL_SOCK_ADDR;
+        p.local_sockaddr.addr = &from->sa;
+        p.local_sockaddr.addrlen = from->length();
+    }
+    ucs_status_t st;
+    link *l = add(p, owner, home, words, &st);
+    if (!l) {
+        PROV_WARN(EP_CTRL, "connecting: %s\n", ucs_status_string(st));
+        throw failure{errno_of(st)};
+    }
+    return l;
+}
+
+link *engine::accept(ucp_conn_request_h request, conn *owner, acceptor *home,
+                     std::string_view words)
+{
+    ucp_ep_params_t p = {};
+    p.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
+    p.conn_request = request;
+    ucs_status_t st;
+    link *l = add(p, owner, home, words, &st);
+    if (!l) {
+        PROV_INFO(EP_CTRL, "a connection went away before it was accepted: %s\n",
+                  ucs_status_string(st));
+    } else if (!owner) {
+        l->accepted_at = now_ms();
+    }
+    return l;
+}
+
+ucp_listener_h engine::listen(const address &at, acceptor *a, address *actual)
+{
+    ucp_listener_params_t p = {};
+    p.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
+    p.sockaddr.addr = &at.sa;
+    p.sockaddr.addrlen = at.length();
+    p.conn_handler.cb = [](ucp_conn_request_h request, void *arg) {
+        guard([&] {
+            static_cast<acceptor *>(arg)->connected(request);
+            return 0;
+        });
+    };
+    p.conn_handler.arg = a;
+    ucp_listener_h listener;
+    if (ucs_status_t st = ucp_listener_create(worker, &p, &listener); st != UCS_OK) {
+        PROV_WARN(EP_CTRL, "listening: %s\n", ucs_status_string(st));
+        throw failure{st == UCS_ERR_BUSY ? FI_EADDRINUSE : errno_of(st)};
+    }
+    ucp_listener_attr_t attr = {};
+    attr.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
+    if (ucp_listener_query(listener, &attr) == UCS_OK) {
+        *actual = address::from(&attr.sockaddr, sizeof(attr.sockaddr));
+    }
+    return listener;
+}
+
+link *engine::find(ucp_ep_h ep) const
+{
+    auto it = links_.find(ep);
+    return it == links_.end() ? nullptr : it->second;
+}
+
+void engine::on_answered(void *arg, const void *data, size_t length)
+{
+    auto *l = static_cast<link *>(arg);
+    if (l->closing || l->failed || !l->owner) {
+        return;
+    }
+    guard([&] {
+        l->owner->answered({static_cast<const char *>(data), length});
+        return 0;
+    });
+}
+
+// Called by UCP's progress; the owner hears of it after that, when it may do anything.
+void engine::on_error(void *arg, ucp_ep_h, ucs_status_t status)
+{
+    auto *l = static_cast<link *>(arg);
+    if (l->failed) {
+        return;
+    }
+    l->failed = true;
+    l->status = status;
+    l->eng->failed_.push_back(l);
+}
+
+void engine::handle_failures()
+{
+    while (link *l = failed_.pop_front()) {
+        PROV_INFO(EP_CTRL, "link %p failed: %s\n", static_cast<void *>(l),
+                  ucs_status_string(l->status));
+        if (conn *owner = l->owner) {
+            l->owner = nullptr;
+            guard([&] {
+                owner->link_failed(l);
+                return 0;
+            });
+        }
+        if (!l->closing) {
+            close(l, true);
+        }
+    }
+}
+
+void engine::close(link *l, bool force)
+{
+    l->closing = true;
+    l->owner = nullptr;
+    ucp_request_param_t p = {};
+    p.op_attr_mask =
+        UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    p.flags = force ? UCP_EP_CLOSE_FLAG_FORCE : 0;
+    p.cb.send = on_closed;
+    p.user_data = l;
+    ++closing_;
+    ucs_status_ptr_t r = ucp_ep_close_nbx(l->ep, &p);
+    if (!UCS_PTR_IS_PTR(r)) {
+        --closing_;
+        forget(l);
+    }
+}
+
+void engine::abandon(acceptor *home)
+{
+    std::vector<link *> theirs;
+    for (auto &[ep, l] : links_) {
+        if (l->home == home) {
+            theirs.push_back(l);
+        }
+    }
+    for (link *l : theirs) {
+        l->home = nullptr;
+        l->owner = nullptr;
+        if (!l->closing) {
+            close(l, l->failed);
+        }
+    }
+}
+
+void engine::on_closed(void *request, ucs_status_t, void *arg)
+{
+    auto *l = static_cast<link *>(arg);
+    --l->eng->closing_;
+    l->eng->forget(l);
+    ucp_request_free(request);
+}
+
+void engine::forget(link *l)
+{
+    if (l->node.linked()) {
+        l->node.unlink();
+    }
+    auto it = links_.find(l->ep);
+    if (it != links_.end() && it->second == l) {
+        links_.erase(it);
+    }
+    delete l;
+}
+
+} // namespace ucxlike
