@@ -83,4 +83,27 @@ class rx_queue {
     std::unordered_map<void *, msg_in *> claimed_;
 };
 
+UCS_ALWAYS_INLINE rx_op *rx_queue::make(endpoint *ep, const recv_call &c)
+{
+    rx_op *r = eng_->rx_ops.get();
+    if (UCS_UNLIKELY(!r)) {
+        return nullptr;
+    }
+    r->owner = ep;
+    r->context = c.context;
+    r->flags = c.flags;
+    r->what = {c.tag, c.ignore, c.source};
+    r->total = 0;
+    r->count = c.count;
+    for (size_t i = 0; i < c.count; ++i) {
+        r->iov[i] = c.iov[i];
+        r->total += c.iov[i].iov_len;
+    }
+    r->parent = nullptr;
+    r->used = 0;
+    r->children = 0;
+    r->retired = false;
+    return r;
+}
+
 } // namespace ucxlike
