@@ -256,11 +256,6 @@ ssize_t send_flags(fid_ep *f, unsigned options, const iovec *iov, size_t count, 
     return send(f, options, c);
 }
 
-UCS_ALWAYS_INLINE unsigned defaults(fid_ep *f)
-{
-    return static_cast<endpoint *>(f)->tx_defaults;
-}
-
 UCS_ALWAYS_INLINE unsigned inject_options(fid_ep *f)
 {
     return tx_inject | (defaults(f) & tx_group);

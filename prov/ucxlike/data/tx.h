@@ -44,6 +44,12 @@ UCS_ALWAYS_INLINE void report_success(endpoint *ep, void *context, uint64_t cq_f
     }
 }
 
+// The options of calls without flags.
+UCS_ALWAYS_INLINE unsigned defaults(fid_ep *f)
+{
+    return static_cast<endpoint *>(f)->tx_defaults;
+}
+
 // A fenced operation waits until what was posted to this peer has completed: the caller progresses.
 inline bool held_by_fence(const conn *to, unsigned options)
 {
