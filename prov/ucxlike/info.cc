@@ -366,13 +366,68 @@ info_ptr make_all(uint32_t version, const fi_info *h, uint32_t format, const add
     return first;
 }
 
+// Which family is to be resolved; AF_UNSPEC: either.
+int wanted_family(uint32_t format, const char *node, const char *service, uint64_t flags)
+{
+    if (format == FI_SOCKADDR_IN) {
+        return AF_INET;
+    }
+    if (format == FI_SOCKADDR_IN6) {
+        return AF_INET6;
+    }
+    if ((node || service) && (!node || (flags & FI_SOURCE))) {
+        // Nothing says which family: IPv4, if the node has such an address.
+        address test;
+        if (!node || resolve(node, service, flags, AF_INET, &test) == 0) {
+            return AF_INET;
+        }
+    }
+    return AF_UNSPEC;
+}
+
+// What node and service name goes to the one side or the other.
+int resolve_names(const char *node, const char *service, uint64_t flags, int family, address *src,
+                  address *dest)
+{
+    if (!node && !service) {
+        return 0;
+    }
+    if (!node && !(flags & FI_SOURCE) && !dest->empty()) {
+        dest->set_port(static_cast<uint16_t>(atoi(service)));
+        return 0;
+    }
+    // A service alone is that of this side, for there is no peer to connect to.
+    bool here = (flags & FI_SOURCE) || !node;
+    address found;
+    if (int error = resolve(node, service, flags | (here ? FI_SOURCE : 0), family, &found)) {
+        return error;
+    }
+    *(here ? src : dest) = found;
+    return 0;
+}
+
+// A destination decides the local address unless the application did. False: no route leads there.
+bool set_source(address *src, const address &dest)
+{
+    if (dest.empty()) {
+        return true;
+    }
+    if (is_any(*src)) {
+        uint16_t port = src->port();
+        *src = source_for(dest);
+        src->set_port(port);
+    }
+    if (src->empty()) {
+        *src = source_for(dest);
+    }
+    return !src->empty();
+}
+
 int build(uint32_t version, const char *node, const char *service, uint64_t flags, const fi_info *h,
           fi_info **out)
 {
     uint32_t format = h ? h->addr_format : static_cast<uint32_t>(FI_FORMAT_UNSPEC);
-    int family = format == FI_SOCKADDR_IN    ? AF_INET
-                 : format == FI_SOCKADDR_IN6 ? AF_INET6
-                                             : AF_UNSPEC;
+    int family = wanted_family(format, node, service, flags);
     address src, dest;
     if (h && h->src_addr) {
         src = address::from(h->src_addr, h->src_addrlen);
@@ -380,41 +435,15 @@ int build(uint32_t version, const char *node, const char *service, uint64_t flag
     if (h && h->dest_addr) {
         dest = address::from(h->dest_addr, h->dest_addrlen);
     }
-    if ((node || service) && family == AF_UNSPEC && (!node || (flags & FI_SOURCE))) {
-        // Nothing says which family: IPv4, if the node has such an address.
-        address test;
-        if (!node || resolve(node, service, flags, AF_INET, &test) == 0) {
-            family = AF_INET;
-        }
-    }
-    if (node || service) {
-        address found;
-        if (!node && !(flags & FI_SOURCE) && !dest.empty()) {
-            dest.set_port(static_cast<uint16_t>(atoi(service)));
-        } else {
-            // A service alone is that of this side, for there is nobody to connect to.
-            bool here = (flags & FI_SOURCE) || !node;
-            int error = resolve(node, service, flags | (here ? FI_SOURCE : 0), family, &found);
-            if (error) {
-                return error;
-            }
-            (here ? src : dest) = found;
-        }
+    if (int error = resolve_names(node, service, flags, family, &src, &dest)) {
+        return error;
     }
     if (!fits(src, format) || !fits(dest, format)) {
         return -FI_ENODATA;
     }
-    if (is_any(src) && !dest.empty()) {
-        address through = source_for(dest);
-        through.set_port(src.port());
-        src = through;
-    }
-    if (src.empty() && !dest.empty()) {
-        src = source_for(dest);
-        if (src.empty()) {
-            PROV_INFO(CORE, "no route to the destination\n");
-            return -FI_ENODATA;
-        }
+    if (!set_source(&src, dest)) {
+        PROV_INFO(CORE, "no route to the destination\n");
+        return -FI_ENODATA;
     }
     if (family == AF_UNSPEC) {
         family = !src.empty() ? src.sa.sa_family : AF_INET;
@@ -423,7 +452,6 @@ int build(uint32_t version, const char *node, const char *service, uint64_t flag
     if (fallback.empty()) {
         return -FI_ENODATA;
     }
-
     info_ptr first = make_all(version, h, format, src, dest, fallback);
     if (!first) {
         return -FI_ENODATA;
