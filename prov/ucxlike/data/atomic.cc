@@ -22,45 +22,75 @@ bool truth(const T &v)
     return v != T(0);
 }
 
-// One element: the new value from the old one, the operand and the value to compare with.
+// One element: the new value from the old one, the operand and the value to compare with. First
+// what needs an order, then what needs bits; false: the operation is none of these.
+template <class T>
+bool apply_ordered(fi_op op, T v, T x, T c, T *out)
+{
+    switch (op) {
+    case FI_MIN:
+        *out = x < v ? x : v;
+        return true;
+    case FI_MAX:
+        *out = x > v ? x : v;
+        return true;
+    case FI_CSWAP_LE:
+        *out = c <= v ? x : v;
+        return true;
+    case FI_CSWAP_LT:
+        *out = c < v ? x : v;
+        return true;
+    case FI_CSWAP_GE:
+        *out = c >= v ? x : v;
+        return true;
+    case FI_CSWAP_GT:
+        *out = c > v ? x : v;
+        return true;
+    default:
+        return false;
+    }
+}
+
+template <class T>
+bool apply_integer(fi_op op, T v, T x, T c, T *out)
+{
+    switch (op) {
+    case FI_BOR:
+        *out = static_cast<T>(v | x);
+        return true;
+    case FI_BAND:
+        *out = static_cast<T>(v & x);
+        return true;
+    case FI_BXOR:
+        *out = static_cast<T>(v ^ x);
+        return true;
+    case FI_MSWAP:
+        *out = static_cast<T>((x & c) | (v & ~c));
+        return true;
+    case FI_SUM: // wraps
+        *out = static_cast<T>(static_cast<std::make_unsigned_t<T>>(v) +
+                              static_cast<std::make_unsigned_t<T>>(x));
+        return true;
+    case FI_PROD:
+        *out = static_cast<T>(static_cast<uint64_t>(v) * static_cast<uint64_t>(x));
+        return true;
+    default:
+        return false;
+    }
+}
+
 template <class T>
 T apply(fi_op op, T v, T x, T c)
 {
+    T out;
     if constexpr (!is_complex<T>::value) {
-        switch (op) {
-        case FI_MIN:
-            return x < v ? x : v;
-        case FI_MAX:
-            return x > v ? x : v;
-        case FI_CSWAP_LE:
-            return c <= v ? x : v;
-        case FI_CSWAP_LT:
-            return c < v ? x : v;
-        case FI_CSWAP_GE:
-            return c >= v ? x : v;
-        case FI_CSWAP_GT:
-            return c > v ? x : v;
-        default:
-            break;
+        if (apply_ordered(op, v, x, c, &out)) {
+            return out;
         }
     }
     if constexpr (std::is_integral_v<T>) {
-        switch (op) {
-        case FI_BOR:
-            return static_cast<T>(v | x);
-        case FI_BAND:
-            return static_cast<T>(v & x);
-        case FI_BXOR:
-            return static_cast<T>(v ^ x);
-        case FI_MSWAP:
-            return static_cast<T>((x & c) | (v & ~c));
-        case FI_SUM: // wraps
-            return static_cast<T>(static_cast<std::make_unsigned_t<T>>(v) +
-                                  static_cast<std::make_unsigned_t<T>>(x));
-        case FI_PROD:
-            return static_cast<T>(static_cast<uint64_t>(v) * static_cast<uint64_t>(x));
-        default:
-            break;
+        if (apply_integer(op, v, x, c, &out)) {
+            return out;
         }
     }
     switch (op) {
