@@ -46,4 +46,34 @@ void rx_queue::retire(rx_op *multi)
     eng_->rx_ops.put(multi);
 }
 
+// Takes the messages that wait, as far as they go in, and stays posted if there is room for more.
+void rx_queue::post_multi(rx_op *multi)
+{
+    recvs_.push_back(multi);
+    const conn *source = multi->what.source;
+    for (msg_in *u : msgs_) {
+        if (source && u->from != source) {
+            continue;
+        }
+        if (multi->used && u->length > multi->total - multi->used) {
+            retire(multi);
+            return;
+        }
+        rx_op *part = slice(multi, u->length);
+        if (!part) {
+            return;
+        }
+        bool last = multi->retired;
+        u->node.unlink();
+        take(part, u);
+        if (last) {
+            return;
+        }
+    }
+    if (closed_ && multi->node.linked()) {
+        multi->node.unlink();
+        fail(multi, closed_);
+    }
+}
+
 } // namespace ucxlike

@@ -41,7 +41,7 @@ void rx_queue::fail(rx_op *r, int error)
     eng_->rx_ops.put(r);
 }
 
-ssize_t rx_queue::post(endpoint *ep, const recv_call &c, size_t)
+ssize_t rx_queue::post(endpoint *ep, const recv_call &c)
 {
     rx_op *r = make(ep, c);
     if (UCS_UNLIKELY(!r)) {
@@ -56,31 +56,7 @@ ssize_t rx_queue::post(endpoint *ep, const recv_call &c, size_t)
         return 0;
     }
     if (c.flags & FI_MULTI_RECV) {
-        recvs_.push_back(r);
-        for (msg_in *u : msgs_) {
-            if (c.source && u->from != c.source) {
-                continue;
-            }
-            if (r->used && u->length > r->total - r->used) {
-                retire(r);
-                return 0;
-            }
-            bool last = false;
-            rx_op *part = slice(r, u->length);
-            if (!part) {
-                return 0;
-            }
-            last = r->retired;
-            u->node.unlink();
-            take(part, u);
-            if (last) {
-                return 0;
-            }
-        }
-        if (closed_ && r->node.linked()) {
-            r->node.unlink();
-            fail(r, closed_);
-        }
+        post_multi(r);
         return 0;
     }
     for (msg_in *u : msgs_) {
@@ -179,7 +155,7 @@ ssize_t recv_untagged(target t, const iovec *iov, size_t count, fi_addr_t src, v
     PROV_CHECK_ARG(EP_DATA, t.queue, "fi_recv: the endpoint is not enabled\n");
     ucs::opt_guard g(t.queue->eng()->lock);
     const conn *source = t.ep ? t.ep->source(src) : nullptr;
-    return t.queue->post(t.ep, {iov, count, 0, 0, source, context, flags}, 0);
+    return t.queue->post(t.ep, {iov, count, 0, 0, source, context, flags});
 }
 
 UCS_ALWAYS_INLINE ssize_t recv_tagged(target t, const iovec *iov, size_t count, fi_addr_t src,
@@ -203,10 +179,36 @@ constexpr uint64_t recv_flags = FI_COMPLETION | FI_MULTI_RECV | FI_MORE | FI_REC
 constexpr uint64_t trecv_flags =
     FI_COMPLETION | FI_PEEK | FI_CLAIM | FI_DISCARD | FI_MORE | FI_RECV | FI_TAGGED;
 
-// fi_recvmsg's flags replace the defaults, except for selective completion.
+// fi_recvmsg's flags replace the defaults, except for selective completion. A shared context has no
+// queue of its own to select for.
 uint64_t call_flags(target t, uint64_t flags)
 {
-    return t.ep && !t.ep->rx_selective ? flags | FI_COMPLETION : flags;
+    return t.ep && t.ep->rx_selective ? flags : flags | FI_COMPLETION;
+}
+
+// Receives of a shared context belong to no endpoint: the completion goes where the message came.
+target srx_target(fid_ep *f)
+{
+    return {nullptr, static_cast<srx *>(f)->queue()};
+}
+
+ssize_t recv_message(target t, const fi_msg *m, uint64_t flags)
+{
+    PROV_CHECK_ARG(EP_DATA, m, "fi_recvmsg: msg must not be NULL\n");
+    if (ssize_t error = check_flags("fi_recvmsg", flags, recv_flags)) {
+        return error;
+    }
+    return recv_untagged(t, m->msg_iov, m->iov_count, m->addr, m->context, call_flags(t, flags));
+}
+
+ssize_t recv_tagged_message(target t, const fi_msg_tagged *m, uint64_t flags)
+{
+    PROV_CHECK_ARG(EP_DATA, m, "fi_trecvmsg: msg must not be NULL\n");
+    if (ssize_t error = check_flags("fi_trecvmsg", flags, trecv_flags)) {
+        return error;
+    }
+    return recv_tagged(t, m->msg_iov, m->iov_count, m->addr, m->tag, m->ignore, m->context,
+                       call_flags(t, flags));
 }
 
 } // namespace
@@ -226,12 +228,7 @@ ssize_t msg_recvv(fid_ep *f, const iovec *iov, void **, size_t count, fi_addr_t 
 
 ssize_t msg_recvmsg(fid_ep *f, const fi_msg *m, uint64_t flags)
 {
-    PROV_CHECK_ARG(EP_DATA, m, "fi_recvmsg: msg must not be NULL\n");
-    if (ssize_t error = check_flags("fi_recvmsg", flags, recv_flags)) {
-        return error;
-    }
-    target t = endpoint_target(f);
-    return recv_untagged(t, m->msg_iov, m->iov_count, m->addr, m->context, call_flags(t, flags));
+    return recv_message(endpoint_target(f), m, flags);
 }
 
 ssize_t tagged_recv(fid_ep *f, void *buf, size_t len, void *, fi_addr_t src, uint64_t tag,
@@ -251,64 +248,42 @@ ssize_t tagged_recvv(fid_ep *f, const iovec *iov, void **, size_t count, fi_addr
 
 ssize_t tagged_recvmsg(fid_ep *f, const fi_msg_tagged *m, uint64_t flags)
 {
-    PROV_CHECK_ARG(EP_DATA, m, "fi_trecvmsg: msg must not be NULL\n");
-    if (ssize_t error = check_flags("fi_trecvmsg", flags, trecv_flags)) {
-        return error;
-    }
-    target t = endpoint_target(f);
-    return recv_tagged(t, m->msg_iov, m->iov_count, m->addr, m->tag, m->ignore, m->context,
-                       call_flags(t, flags));
+    return recv_tagged_message(endpoint_target(f), m, flags);
 }
 
-// Receives of a shared context belong to no endpoint: the completion goes where the message came.
 static ssize_t srx_recv(fid_ep *f, void *buf, size_t len, void *, fi_addr_t src, void *context)
 {
     iovec iov = {buf, len};
-    return recv_untagged({nullptr, static_cast<srx *>(f)->queue()}, &iov, 1, src, context,
-                         FI_COMPLETION);
+    return recv_untagged(srx_target(f), &iov, 1, src, context, FI_COMPLETION);
 }
 
 static ssize_t srx_recvv(fid_ep *f, const iovec *iov, void **, size_t count, fi_addr_t src,
                          void *context)
 {
-    return recv_untagged({nullptr, static_cast<srx *>(f)->queue()}, iov, count, src, context,
-                         FI_COMPLETION);
+    return recv_untagged(srx_target(f), iov, count, src, context, FI_COMPLETION);
 }
 
 static ssize_t srx_recvmsg(fid_ep *f, const fi_msg *m, uint64_t flags)
 {
-    PROV_CHECK_ARG(EP_DATA, m, "fi_recvmsg: msg must not be NULL\n");
-    if (ssize_t error = check_flags("fi_recvmsg", flags, recv_flags)) {
-        return error;
-    }
-    return recv_untagged({nullptr, static_cast<srx *>(f)->queue()}, m->msg_iov, m->iov_count,
-                         m->addr, m->context, flags | FI_COMPLETION);
+    return recv_message(srx_target(f), m, flags);
 }
 
 static ssize_t srx_trecv(fid_ep *f, void *buf, size_t len, void *, fi_addr_t src, uint64_t tag,
                          uint64_t ignore, void *context)
 {
     iovec iov = {buf, len};
-    return recv_tagged({nullptr, static_cast<srx *>(f)->queue()}, &iov, 1, src, tag, ignore,
-                       context, FI_COMPLETION);
+    return recv_tagged(srx_target(f), &iov, 1, src, tag, ignore, context, FI_COMPLETION);
 }
 
 static ssize_t srx_trecvv(fid_ep *f, const iovec *iov, void **, size_t count, fi_addr_t src,
                           uint64_t tag, uint64_t ignore, void *context)
 {
-    return recv_tagged({nullptr, static_cast<srx *>(f)->queue()}, iov, count, src, tag, ignore,
-                       context, FI_COMPLETION);
+    return recv_tagged(srx_target(f), iov, count, src, tag, ignore, context, FI_COMPLETION);
 }
 
 static ssize_t srx_trecvmsg(fid_ep *f, const fi_msg_tagged *m, uint64_t flags)
 {
-    PROV_CHECK_ARG(EP_DATA, m, "fi_trecvmsg: msg must not be NULL\n");
-    if (ssize_t error = check_flags("fi_trecvmsg", flags, trecv_flags)) {
-        return error;
-    }
-    PROV_CHECK_ARG(EP_DATA, m, "fi_trecvmsg: msg must not be NULL\n");
-    return recv_tagged({nullptr, static_cast<srx *>(f)->queue()}, m->msg_iov, m->iov_count, m->addr,
-                       m->tag, m->ignore, m->context, flags | FI_COMPLETION);
+    return recv_tagged_message(srx_target(f), m, flags);
 }
 
 fi_ops_msg srx_msg_ops = {

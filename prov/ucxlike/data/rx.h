@@ -28,7 +28,7 @@ class rx_queue {
     void report_to(cq *q) { own_cq_ = q; }
     ~rx_queue();
 
-    ssize_t post(endpoint *ep, const recv_call &c, size_t min_multi_recv);
+    ssize_t post(endpoint *ep, const recv_call &c);
     ssize_t post_tagged(endpoint *ep, const recv_call &c);
     // FI_PEEK, FI_CLAIM and FI_DISCARD of tagged receives; ep is nullptr if endpoints share them.
     ssize_t peek(endpoint *ep, const recv_call &c);
@@ -53,6 +53,7 @@ class rx_queue {
     rx_op *make(endpoint *ep, const recv_call &c);
     rx_op *slice(rx_op *multi, size_t length);
     void retire(rx_op *multi);
+    void post_multi(rx_op *multi);
     ucs_status_t deliver(rx_op *r, conn *from, const wire::words &m, void *data, size_t length,
                          bool rendezvous);
     void take(rx_op *r, msg_in *u);
