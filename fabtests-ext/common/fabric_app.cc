@@ -43,10 +43,10 @@ void partner::hear(void *data, size_t length)
     }
 }
 
-bool partner::told() const
+bool partner::told(int milliseconds) const
 {
     pollfd p = {.fd = fd_, .events = POLLIN, .revents = 0};
-    return poll(&p, 1, 0) > 0;
+    return poll(&p, 1, milliseconds) > 0;
 }
 
 void use_build_tree()

@@ -65,8 +65,8 @@ class partner {
         tell(1);
         hear();
     }
-    // Something was told and not heard yet.
-    bool told() const;
+    // Something was told and not heard yet, or is within so many milliseconds.
+    bool told(int milliseconds = 0) const;
 
   private:
     int fd_;

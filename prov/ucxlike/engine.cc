@@ -66,6 +66,8 @@ engine::~engine()
         }
     }
     progress_until([this] { return closing_ == 0; }, param_int("close_timeout", 500));
+    // What was reported as sent does not get lost because the receiver computes for a while.
+    progress_until([this] { return lingering_ == 0; }, linger_ms());
     ucp_worker_destroy(worker);
     for (auto &[ep, l] : links_) {
         delete l;

@@ -36,6 +36,7 @@ struct link {
     ucs_status_t status = UCS_OK;
     bool failed = false;
     bool closing = false;
+    bool promised = false;           // it has carried what the application takes for sent
     uint64_t accepted_at = 0;        // when a peer connected that has not said who it is; else 0
     struct acceptor *home = nullptr; // asked whose a hello is
     ucs::list_node node;             // of the engine's failed links
@@ -182,6 +183,7 @@ class engine {
               ucs_status_t *status);
     void handle_failures();
     UCS_NOINLINE void collect_mail();
+    void linger(link *l);
     void forget(link *l);
     conn *sender(const wire::message &m, const ucp_am_recv_param_t *param, link **reply);
 
@@ -198,6 +200,8 @@ class engine {
     std::thread thread_;
     std::atomic<bool> stop_{false};
     size_t closing_ = 0;
+    size_t lingering_ =
+        0; // what links that are being closed have promised is not with the peer yet
     failed_list failed_;
     std::unordered_map<ucp_ep_h, link *> links_;
 };

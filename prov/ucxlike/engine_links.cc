@@ -156,10 +156,26 @@ void engine::handle_failures()
     }
 }
 
+// The close itself waits for more than that: the peer takes part in it.
+void engine::linger(link *l)
+{
+    ucp_request_param_t p = {};
+    p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    p.cb.send = [](void *request, ucs_status_t, void *arg) {
+        --static_cast<engine *>(arg)->lingering_;
+        ucp_request_free(request);
+    };
+    p.user_data = this;
+    lingering_ += UCS_PTR_IS_PTR(ucp_ep_flush_nbx(l->ep, &p));
+}
+
 void engine::close(link *l, bool force)
 {
     l->closing = true;
     l->owner = nullptr;
+    if (l->promised && !force) {
+        linger(l);
+    }
     ucp_request_param_t p = {};
     p.op_attr_mask =
         UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;

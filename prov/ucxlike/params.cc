@@ -50,6 +50,9 @@ constexpr param params[] = {
      "Connection requests that may wait for an answer at a passive endpoint (default: 1024)"},
     {"close_timeout", "FI_UCXLIKE_CLOSE_TIMEOUT", FI_PARAM_INT,
      "Milliseconds that closing an endpoint may wait for its peer (default: 500)"},
+    {"linger", "FI_UCXLIKE_LINGER", FI_PARAM_INT,
+     "Milliseconds that closing waits for a silent peer to take what was sent completely (default: "
+     "10000)"},
 };
 static_assert(limit::tx_size == 1024 && limit::backlog == 1024);
 

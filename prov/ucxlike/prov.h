@@ -48,6 +48,11 @@ constexpr size_t atomic_bytes = inject / 2;
 // Administrator's choices, FI_UCXLIKE_*; read when a fabric is opened or an address is chosen.
 std::string param_string(const char *name);
 int param_int(const char *name, int fallback);
+// How long closing waits for a silent peer to take what was sent completely.
+inline int linger_ms()
+{
+    return param_int("linger", 10000);
+}
 bool param_bool(const char *name);
 void define_params();
 

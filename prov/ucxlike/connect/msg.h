@@ -88,6 +88,7 @@ class msg_endpoint final : public endpoint {
     conn *route_slow(fi_addr_t dest, int *error) override;
     int enable() override;
     void detach() override;
+    bool has_injected();
 
     static msg_endpoint *from(fid_ep *f)
     {

@@ -75,13 +75,26 @@ void msg_endpoint::detach()
     if (!inflight) {
         return;
     }
-    // Give what is on its way a moment, then take the link away under it.
+    // Give what is on its way a moment, and more of it to what the application takes for sent. Then
+    // take the link away under it.
     eng->progress_until([this] { return inflight == 0; }, 20);
+    eng->progress_until([this] { return !has_injected(); }, linger_ms());
     ucs::opt_guard g(eng->lock);
     if (inflight && conn_->now == msg_conn::state::connected) {
         conn_->shutdown();
     }
     eng->progress_until([this] { return inflight == 0; }, param_int("close_timeout", 500));
+}
+
+bool msg_endpoint::has_injected()
+{
+    ucs::opt_guard g(eng->lock);
+    for (tx_op *op : outstanding) {
+        if (op->options & tx_op::injected) {
+            return true;
+        }
+    }
+    return false;
 }
 
 int msg_endpoint::enable()

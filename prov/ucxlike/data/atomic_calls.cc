@@ -83,7 +83,7 @@ ssize_t post_atomic(fid_ep *f, atomic_form form, unsigned options, const atomic_
     }
     op->context = c.context;
     op->cq_flags = FI_ATOMIC | (form == atomic_form::write ? FI_WRITE : FI_READ);
-    op->options = options & tx_complete ? 0 : tx_op::silent;
+    op->options = op_options(options);
     uint8_t *end = op->inject;
     if (!reads) {
         end = gather(end, c.iov, c.count, size);

@@ -23,8 +23,9 @@ struct tx_op {
         wait_data = 4, // the answer to a read is moving in
     };
     enum : uint8_t {
-        silent = 1, // no completion unless it fails
-        part = 2,   // one receiver's share of a message to a group
+        silent = 1,   // no completion unless it fails
+        part = 2,     // one receiver's share of a message to a group
+        injected = 4, // the application takes it for sent
     };
 
     ucs::list_node node; // of the endpoint's outstanding operations

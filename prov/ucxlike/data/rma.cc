@@ -77,7 +77,7 @@ ssize_t post(fid_ep *f, kind k, unsigned options, const rma_call &c)
     }
     op->context = c.context;
     op->cq_flags = FI_RMA | (k == kind::write ? FI_WRITE : FI_READ);
-    op->options = options & tx_complete ? 0 : tx_op::silent;
+    op->options = op_options(options);
     size_t total = 0;
     for (size_t i = 0; i < c.count; ++i) {
         op->iov[i] = {c.iov[i].iov_base, c.iov[i].iov_len};

@@ -77,7 +77,7 @@ UCS_ALWAYS_INLINE void set_up(tx_op *op, endpoint *ep, unsigned options, const s
     op->owner = ep;
     op->context = c.context;
     op->cq_flags = send_flags(options);
-    op->options = options & tx_complete ? 0 : tx_op::silent;
+    op->options = op_options(options);
     op->pending = 0;
     op->error = 0;
     op->tag = c.tag;
@@ -183,6 +183,7 @@ UCS_ALWAYS_INLINE bool send_at_once(endpoint *ep, conn *to, unsigned options, co
                                      header_length, c.buffer, c.length, &p) != nullptr)) {
         return false;
     }
+    to->tx->promised = true;
     report_success(ep, c.context, send_flags(options), !(options & tx_complete));
     return true;
 }

@@ -81,6 +81,8 @@ void tx_sent(void *request, ucs_status_t status, void *arg)
             op->eng->acks.erase(op->ack_id);
             op->pending &= ~tx_op::wait_ack;
         }
+    } else if (op->to->tx) {
+        op->to->tx->promised = true;
     }
     if (!op->pending) {
         tx_finish(op);
@@ -108,6 +110,7 @@ ssize_t tx_post(tx_op *op, unsigned am, size_t header_length, const void *buffer
         op->pending &= ~tx_op::wait_ucp;
         if (UCS_LIKELY(!op->pending)) {
             endpoint *ep = op->owner;
+            to->tx->promised = true;
             if (UCS_UNLIKELY(op->options & tx_op::part)) {
                 tx_part_finished(op->whole, ep);
                 op->eng->tx_ops.put(op);
@@ -132,6 +135,9 @@ ssize_t tx_post(tx_op *op, unsigned am, size_t header_length, const void *buffer
         op->error = errno_of(status);
         tx_finish(op);
         return 0;
+    }
+    if (op->options & tx_op::injected) {
+        to->tx->promised = true;
     }
     ++to->outstanding;
     ++op->owner->inflight;

@@ -44,6 +44,13 @@ UCS_ALWAYS_INLINE void report_success(endpoint *ep, void *context, uint64_t cq_f
     }
 }
 
+// What an operation keeps of the options of its call.
+constexpr uint8_t op_options(unsigned options)
+{
+    return static_cast<uint8_t>((options & tx_complete ? 0 : tx_op::silent) |
+                                (options & tx_inject ? tx_op::injected : 0));
+}
+
 // The options of calls without flags.
 UCS_ALWAYS_INLINE unsigned defaults(fid_ep *f)
 {
