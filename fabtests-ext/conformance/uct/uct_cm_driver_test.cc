@@ -7,12 +7,17 @@
 #include <cerrno>
 #include <dlfcn.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 namespace {
 
 // No set can be put into another one.
 std::atomic<bool> refuse = false;
 std::atomic<int> refused = 0;
+
+// No descriptor is left for a connection that arrives.
+std::atomic<bool> exhausted = false;
+std::atomic<int> not_accepted = 0;
 
 bool is_set(int fd)
 {
@@ -36,6 +41,18 @@ extern "C" __attribute__((visibility("default"))) int epoll_ctl(int set, int op,
     return next(set, op, fd, event);
 }
 
+extern "C" __attribute__((visibility("default"))) int accept(int s, sockaddr *from,
+                                                             socklen_t *length)
+{
+    if (exhausted) {
+        ++not_accepted;
+        errno = EMFILE;
+        return -1;
+    }
+    static auto *next = reinterpret_cast<decltype(&accept)>(dlsym(RTLD_NEXT, "accept"));
+    return next(s, from, length);
+}
+
 namespace {
 
 using namespace cm_test;
@@ -50,6 +67,21 @@ int sets_in_sets()
         }
         for (int member : epoll_members(fd)) {
             count += is_set(member);
+        }
+    }
+    return count;
+}
+
+// How many of those are not looked at, although they are in a set.
+int muted_sets()
+{
+    int count = 0;
+    for (int fd = 0; fd < 256; ++fd) {
+        if (!is_set(fd)) {
+            continue;
+        }
+        for (auto [member, events] : epoll_masks(fd)) {
+            count += is_set(member) && !(events & EPOLLIN);
         }
     }
     return count;
@@ -113,6 +145,24 @@ TEST_F(uct_cm_driver_test, polled_queues_are_in_no_set)
     }));
     // Nobody polls any more.
     EXPECT_TRUE(wait([&] { return sets_in_sets() == asleep; }));
+}
+
+// The listener's socket stays readable then.
+TEST_F(uct_cm_driver_test, rests_while_no_descriptor_is_left_for_clients)
+{
+    exhausted = true;
+    auto c = begin();
+    EXPECT_TRUE(wait([&] { return not_accepted > 0; }));
+    // Nobody polls: the async thread does not go on trying without a pause.
+    EXPECT_TRUE(wait([&] { return muted_sets() == 1; }, 5));
+    // And it comes back from every pause.
+    int tried = not_accepted;
+    EXPECT_TRUE(wait([&] { return not_accepted > tried; }));
+    EXPECT_EQ(0, c->answered);
+    exhausted = false;
+    EXPECT_TRUE(wait([&] { return connected(*c); }));
+    EXPECT_EQ(UCS_OK, c->status);
+    EXPECT_TRUE(wait([&] { return muted_sets() == 0; }));
 }
 
 TEST_F(uct_cm_driver_test, connects_when_the_kernel_watches_no_more)

@@ -22,6 +22,10 @@ constexpr uint64_t hot_ns = 5'000'000;
 constexpr uint64_t guard_ns = 2'000'000;
 // Who polled so recently is expected to go on: no need to wake the async thread.
 constexpr uint64_t recent_ns = 20'000'000;
+// So many turns in vain without a longer pause than this between them, and the thread rests.
+constexpr unsigned vain_turns = 64;
+constexpr uint64_t vain_ns = 50'000'000;
+constexpr uint64_t rest_ns = 10'000'000;
 
 } // namespace
 
@@ -109,6 +113,7 @@ void cm_driver::wake()
     if (polling_) {
         return;
     }
+    end_rest();
     uint64_t now = hot_until_ - hot_ns;
     if (worker_ && now < last_poll_ + recent_ns) {
         enter(now);
@@ -116,6 +121,27 @@ void cm_driver::wake()
         woken_ = true;
         uint64_t one = 1;
         [[maybe_unused]] ssize_t ret = write(wakeup_, &one, sizeof(one));
+    }
+}
+
+void cm_driver::found_nothing()
+{
+    uint64_t now = ucs::monotonic_ns();
+    in_vain_ = now < last_in_vain_ + vain_ns ? in_vain_ + 1 : 1;
+    last_in_vain_ = now;
+    if (in_vain_ >= vain_turns && !polling_ && !resting_) {
+        resting_ = true;
+        events_.set_events(0);
+        guard_.set_interval(rest_ns);
+    }
+}
+
+void cm_driver::end_rest()
+{
+    if (resting_) {
+        resting_ = false;
+        guard_.set_interval(deaf_ ? guard_ns : 0);
+        events_.set_events(EPOLLIN);
     }
 }
 
@@ -131,6 +157,7 @@ void cm_driver::used_up()
 void cm_driver::enter(uint64_t now)
 {
     polling_ = true;
+    resting_ = false;
     polled_ = true;
     last_poll_ = now;
     events_.set_events(0);
@@ -197,12 +224,13 @@ void cm_driver::on_guard(void *arg, uint32_t)
     }
     {
         cm_engine::lock held(engine->mutex());
-        if (self.polling_ ? self.polled_.exchange(false) : !self.deaf_) {
+        if (self.polling_ ? self.polled_.exchange(false) : !self.deaf_ && !self.resting_) {
             return;
         }
         if (self.polling_) {
             self.leave();
         }
+        self.end_rest();
     }
     engine->progress();
 }

@@ -6,6 +6,7 @@
 //   sleeping ── something begins or happens ──► the worker is asked to poll
 //   polling  ── quiet for hot_ns ─────────────► sleeping, the worker is left alone
 //   polling  ── not polled for guard_ns ──────► sleeping, the async thread takes over
+//   sleeping ── woken often for nothing ──────► resting, until the guard's clock or wake() ends it
 //
 // All members but polled_ are guarded by the engine's mutex.
 #pragma once
@@ -45,6 +46,9 @@ class cm_driver {
     void wake();
     // Something was done: by the async thread.
     void stir();
+    // Nothing was there to do for it. A descriptor may stay readable: that of a listener does when
+    // the process has no descriptor left for a connection that arrives.
+    void found_nothing();
 
     // A turn of the worker's thread begins or, with what it has done, ends.
     void begin_poll();
@@ -63,6 +67,7 @@ class cm_driver {
     void ask_to_poll();
     void enter(uint64_t now);
     void leave();
+    void end_rest();
     bool watch(int fd);
 
     cm_engine &engine_;
@@ -72,6 +77,9 @@ class cm_driver {
     std::atomic<bool> polled_ = false; // since the guard looked
     bool woken_ = false;
     bool deaf_ = false; // a queue could not be watched: the guard's clock does for it
+    bool resting_ = false;
+    unsigned in_vain_ = 0; // turns of the async thread, one soon after the other
+    uint64_t last_in_vain_ = 0;
     uint64_t last_poll_ = 0;
     uint64_t hot_until_ = 0;
     std::vector<int> queues_; // descriptors; watched when the worker does not poll

@@ -35,6 +35,8 @@ void cm_engine::progress()
     } while (!may_sleep());
     if (did_something) {
         driver_.stir();
+    } else {
+        driver_.found_nothing();
     }
 }
 
