@@ -309,6 +309,10 @@ int endpoint::control(fid_t f, int command, void *arg)
         uint64_t flags = *static_cast<uint64_t *>(arg);
         PROV_CHECK_ARG(EP_CTRL, !(flags & FI_TRANSMIT) != !(flags & FI_RECV),
                        "fi_control: FI_SETOPSFLAG needs FI_TRANSMIT or FI_RECV\n");
+        uint64_t known = flags & FI_TRANSMIT ? tx_call_flags : FI_COMPLETION | FI_MULTI_RECV;
+        if (check_flags("fi_control", flags & ~(FI_TRANSMIT | FI_RECV), known)) {
+            return -FI_EBADFLAGS;
+        }
         if (flags & FI_TRANSMIT) {
             self->tx_flags = flags & ~FI_TRANSMIT;
             self->tx_defaults = self->tx_options(self->tx_flags) & ~(tx_inject | tx_data);

@@ -309,6 +309,43 @@ TEST(prov_ops_test, a_fenced_operation_waits_for_those_before_it)
     });
 }
 
+TEST(prov_ops_test, flags_that_a_call_does_not_know_are_refused)
+{
+    in_a_process([](partner &) {
+        alone a;
+        constexpr uint64_t unknown = 1ull << 58;
+        fi_cq_attr ca = {};
+        fi_cntr_attr na = {};
+        fi_eq_attr ea = {};
+        ca.flags = na.flags = ea.flags = unknown;
+        fid_cq *cq = nullptr;
+        fid_cntr *cntr = nullptr;
+        fid_eq *eq = nullptr;
+        REQUIRE_EQ(fi_cq_open(a.s.domain, &ca, &cq, nullptr), -FI_EINVAL);
+        REQUIRE_EQ(fi_cntr_open(a.s.domain, &na, &cntr, nullptr), -FI_EINVAL);
+        REQUIRE_EQ(fi_eq_open(a.s.fabric, &ea, &eq, nullptr), -FI_EINVAL);
+        ea.flags = FI_WRITE;
+        REQUIRE_EQ(fi_eq_open(a.s.fabric, &ea, &eq, nullptr), 0);
+        uint32_t type = 0;
+        char entry[64] = {};
+        fi_eq_err_entry error = {};
+        REQUIRE_EQ(fi_eq_write(eq, 77, entry, sizeof(entry), unknown), -FI_EINVAL);
+        REQUIRE_EQ(fi_eq_write(eq, 77, entry, sizeof(entry), 0),
+                   static_cast<ssize_t>(sizeof(entry)));
+        REQUIRE_EQ(fi_eq_read(eq, &type, entry, sizeof(entry), unknown), -FI_EINVAL);
+        REQUIRE_EQ(fi_eq_readerr(eq, &error, unknown), -FI_EINVAL);
+        REQUIRE_EQ(fi_eq_read(eq, &type, entry, sizeof(entry), FI_PEEK),
+                   static_cast<ssize_t>(sizeof(entry)));
+        REQUIRE_EQ(fi_close(&eq->fid), 0);
+        for (uint64_t half : {FI_TRANSMIT, FI_RECV}) {
+            uint64_t flags = half | unknown;
+            REQUIRE_EQ(fi_control(&a.s.ep->fid, FI_SETOPSFLAG, &flags), -FI_EBADFLAGS);
+            flags = half | FI_COMPLETION;
+            REQUIRE_EQ(fi_control(&a.s.ep->fid, FI_SETOPSFLAG, &flags), 0);
+        }
+    });
+}
+
 TEST(prov_ops_test, a_region_has_no_offset)
 {
     in_a_process([](partner &) {

@@ -26,6 +26,7 @@ int cntr::open(fid_domain *dom, fi_cntr_attr *attr, fid_cntr **out, void *contex
     PROV_CHECK_ARG(CNTR, out, "fi_cntr_open: cntr must not be NULL\n");
     PROV_CHECK_ARG(CNTR, a.events == FI_CNTR_EVENTS_COMP,
                    "fi_cntr_open: attr->events %d is not FI_CNTR_EVENTS_COMP\n", a.events);
+    PROV_CHECK_ARG(CNTR, a.flags == 0, "fi_cntr_open: attr->flags must be 0\n");
     if (int error = check("fi_cntr_open", a.wait_obj, a.wait_set)) {
         return error;
     }

@@ -55,6 +55,8 @@ int cq::open(fid_domain *dom, fi_cq_attr *attr, fid_cq **out, void *context)
                    a.format);
     PROV_CHECK_ARG(CQ, a.size <= (size_t(1) << 24), "fi_cq_open: attr->size %zu is too large\n",
                    a.size);
+    PROV_CHECK_ARG(CQ, !(a.flags & ~FI_AFFINITY), "fi_cq_open: attr->flags 0x%lx are unknown\n",
+                   a.flags);
     if (int error = check("fi_cq_open", a.wait_obj, a.wait_set)) {
         return error;
     }

@@ -33,6 +33,8 @@ int eq::open(fid_fabric *fab, fi_eq_attr *attr, fid_eq **out, void *context)
 {
     fi_eq_attr a = attr ? *attr : fi_eq_attr{};
     PROV_CHECK_ARG(EQ, out, "fi_eq_open: eq must not be NULL\n");
+    PROV_CHECK_ARG(EQ, !(a.flags & ~(FI_WRITE | FI_AFFINITY)),
+                   "fi_eq_open: attr->flags 0x%lx are unknown\n", a.flags);
     if (int error = check("fi_eq_open", a.wait_obj, a.wait_set)) {
         return error;
     }
@@ -112,6 +114,7 @@ ssize_t eq::read(fid_eq *f, uint32_t *type, void *buf, size_t len, uint64_t flag
     eq *self = from_fid<eq>(f);
     PROV_CHECK_ARG(EQ, type, "fi_eq_read: event must not be NULL\n");
     PROV_CHECK_ARG(EQ, buf || !len, "fi_eq_read: buf must not be NULL\n");
+    PROV_CHECK_ARG(EQ, !(flags & ~FI_PEEK), "fi_eq_read: flags 0x%lx are unknown\n", flags);
     ssize_t n = self->take(type, buf, len, flags);
     if (n != -FI_EAGAIN) {
         return n;
@@ -150,6 +153,7 @@ ssize_t eq::readerr(fid_eq *f, fi_eq_err_entry *buf, uint64_t flags)
 {
     eq *self = from_fid<eq>(f);
     PROV_CHECK_ARG(EQ, buf, "fi_eq_readerr: buf must not be NULL\n");
+    PROV_CHECK_ARG(EQ, !(flags & ~FI_PEEK), "fi_eq_readerr: flags 0x%lx are unknown\n", flags);
     self->progress();
     ucs::opt_guard g(self->lock_);
     if (self->events_.empty() || !self->events_.front().error) {
@@ -180,10 +184,11 @@ ssize_t eq::readerr(fid_eq *f, fi_eq_err_entry *buf, uint64_t flags)
     return sizeof(*buf);
 }
 
-ssize_t eq::user_write(fid_eq *f, uint32_t type, const void *buf, size_t len, uint64_t)
+ssize_t eq::user_write(fid_eq *f, uint32_t type, const void *buf, size_t len, uint64_t flags)
 {
     eq *self = from_fid<eq>(f);
     PROV_CHECK_ARG(EQ, buf || !len, "fi_eq_write: buf must not be NULL\n");
+    PROV_CHECK_ARG(EQ, flags == 0, "fi_eq_write: flags must be 0\n");
     if (!self->writable_) {
         PROV_WARN(EQ, "fi_eq_write: the queue was opened without FI_WRITE\n");
         return -FI_EINVAL;
