@@ -23,7 +23,7 @@ copy_tree()
 build_packages()
 {
     (cd "$tree" && unset MAKEFLAGS MAKELEVEL MFLAGS top_srcdir top_builddir &&
-        DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" MAKEFILES=$tree/unity.mk dpkg-buildpackage -b -us -uc -d) ||
+        DEB_BUILD_OPTIONS="nocheck noautodbgsym parallel=$(nproc)" MAKEFILES=$tree/unity.mk dpkg-buildpackage -b -us -uc -d) ||
         return 1
     ls "$scratch"/*.deb
 }
