@@ -10,6 +10,7 @@
 #include "prov/ucxlike/queue/eq.h"
 #include "prov/ucxlike/queue/waitset.h"
 #include "prov/ucxlike/retired.h"
+#include "ucs/sys.h"
 
 #include <algorithm>
 
@@ -115,10 +116,10 @@ int domain::register_memory(const fi_mr_attr &attr, uint64_t flags, fid_mr **out
         m->mem_desc = m.get();
         std::lock_guard g(mr_mutex_);
         if (mr_mode_ & FI_MR_PROV_KEY) {
-            while (mrs_.count(next_key_)) {
-                ++next_key_;
-            }
-            m->key = next_key_++;
+            // A peer with one key cannot guess another.
+            do {
+                m->key = ucs::random_u64();
+            } while (mrs_.count(m->key) || m->key == FI_KEY_NOTAVAIL);
         } else {
             m->key = attr.requested_key;
             if (mrs_.count(m->key)) {

@@ -113,7 +113,6 @@ struct domain final : fid_domain {
     ucs::opt_lock atomic_lock_;
     std::mutex mr_mutex_;
     std::atomic<bool> counted_{false}; // some region has a counter
-    uint64_t next_key_ = 1;
     std::unordered_map<uint64_t, region *> mrs_;
     std::mutex engines_mutex_;      // before a queue's lock; never taken under an engine's
     std::vector<engine *> engines_; // one entry for each enabled endpoint

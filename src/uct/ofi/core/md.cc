@@ -3,6 +3,7 @@
 #include "uct/ofi/core/md.h"
 
 #include "ucs/sockaddr.h"
+#include "ucs/sys.h"
 #include "ucs/topo.h"
 #include "uct/ofi/core/component.h"
 #include "uct/ofi/core/error.h"
@@ -161,6 +162,16 @@ uct_iface *md::open_iface(uct_worker *worker, const uct_iface_params_t &params,
         .open_iface(*worker, *this, params, config);
 }
 
+// Where regions have the keys that we ask for. One that a peer cannot guess from another needs all
+// 64 bits.
+uint64_t md::wanted_key()
+{
+    if (info->domain_attr->mr_mode & FI_MR_PROV_KEY) {
+        return 0;
+    }
+    return info->domain_attr->mr_key_size < sizeof(uint64_t) ? next_key_++ : ucs::random_u64();
+}
+
 memory md::do_reg(void *address, size_t length, uint64_t access)
 {
     memory m;
@@ -170,8 +181,7 @@ memory md::do_reg(void *address, size_t length, uint64_t access)
         return m;
     }
     fid_mr *mr = nullptr;
-    uint64_t wanted = info->domain_attr->mr_mode & FI_MR_PROV_KEY ? 0 : next_key_++;
-    check(fi_mr_reg(domain.get(), address, length, access, 0, wanted, 0, &mr, nullptr),
+    check(fi_mr_reg(domain.get(), address, length, access, 0, wanted_key(), 0, &mr, nullptr),
           "fi_mr_reg");
     m.mr.reset(mr);
     if (carrier) {

@@ -125,6 +125,7 @@ class md final : public uct_md {
     std::atomic<bool> exposed = false;            // a peer may have a key
 
   private:
+    uint64_t wanted_key();
     memory do_reg(void *address, size_t length, uint64_t access);
     size_t carrier_length() const { return carrier ? carrier->name().size() : 0; }
 
