@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <csignal>
 #include <span>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 using namespace ucp_test;
 
@@ -477,19 +479,34 @@ class ucp_failure_half : public ucp_failure {
         return o;
     }
 
-    // Sends one, of the kind that it is asked for, to the address that the request has.
-    static child sender()
+    // Sends one, of the kind that it is asked for, to the address that the request has. From then
+    // on it makes progress in turns with the test: the message can't end between its begin and the
+    // end of its sender.
+    static child sender(int turns)
     {
         return child([](entity &e, server *&) { return e.address(); }, eager(),
-                     [](entity &e) {
+                     [turns, sending = false](entity &e) mutable {
                          ucp_tag_recv_info_t info;
                          if (ucp_tag_message_h m = ucp_tag_probe_nb(e.worker, 0, 0, 1, &info)) {
-                             send(e, m, info);
+                             send(e, m, info, turns);
+                             sending = true;
+                         }
+                         if (sending) {
+                             await_turn(turns);
                          }
                      });
     }
 
-    static void send(entity &e, ucp_tag_message_h m, const ucp_tag_recv_info_t &info)
+    // In the sender: says that its turn is over, and waits for the next.
+    static void await_turn(int turns)
+    {
+        char c = 0;
+        if (write(turns, &c, 1) != 1 || read(turns, &c, 1) != 1) {
+            _exit(1);
+        }
+    }
+
+    static void send(entity &e, ucp_tag_message_h m, const ucp_tag_recv_info_t &info, int turns)
     {
         std::vector<char> address(info.length);
         ucp_ep_h back = nullptr;
@@ -498,6 +515,7 @@ class ucp_failure_half : public ucp_failure {
             create_ep(e, address, &back) != UCS_OK) {
             _exit(1);
         }
+        await_turn(turns);
         const auto *data = new std::vector<char>(n, 'h');
         (void)ucp_tag_send_nbx(back, "first", 5, small, &no_param);
         if (info.sender_tag == tagged) {
@@ -514,7 +532,9 @@ class ucp_failure_half : public ucp_failure {
 
     void start(kind what)
     {
-        peer.reset(new child(sender())); // in place: a copy would end it
+        ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, turns));
+        peer.reset(new child(sender(turns[1]))); // in place: a copy would end it
+        close(std::exchange(turns[1], -1));
         ASSERT_FALSE(peer->hello.empty());
         e = std::make_unique<entity>(eager());
         ASSERT_EQ(UCS_OK, create_ep(*e, peer->hello, &ep, &seen));
@@ -528,12 +548,31 @@ class ucp_failure_half : public ucp_failure {
         ucp_tag_message_h m = nullptr;
         EXPECT_TRUE(run_until({e.get()}, [&] {
             m = ucp_tag_probe_nb(e->worker, what, all_bits, 0, &info);
-            return m != nullptr;
+            return m != nullptr || !give_turn();
         }));
         return m;
     }
 
-    bool begun() const { return std::atomic_ref(const_cast<char &>(in[0])) == 'h'; }
+    // The sender's one turn, if it is sending. False if it has ended.
+    bool give_turn()
+    {
+        char c = 0;
+        if (!sending) {
+            sending = recv(turns[0], &c, 1, MSG_DONTWAIT) == 1;
+            return sending || errno == EAGAIN;
+        }
+        return ::send(turns[0], &c, 1, MSG_NOSIGNAL) == 1 && recv(turns[0], &c, 1, 0) == 1;
+    }
+
+    bool begun()
+    {
+        bool has = false;
+        EXPECT_TRUE(run_until({e.get()}, [&] {
+            has = std::atomic_ref(in[0]) == 'h';
+            return has || !give_turn();
+        }));
+        return has;
+    }
 
     void end()
     {
@@ -547,8 +586,11 @@ class ucp_failure_half : public ucp_failure {
             EXPECT_EQ(UCS_OK, wait({e.get()}, close_nb(ep, true)));
         }
         EXPECT_EQ(1, seen.count);
+        close(turns[0]);
     }
 
+    int turns[2] = {-1, -1};
+    bool sending = false;
     errors seen;
     std::unique_ptr<child> peer;
     std::unique_ptr<entity> e;
@@ -560,7 +602,7 @@ TEST_P(ucp_failure_half, a_receive_that_had_begun)
 {
     ASSERT_NO_FATAL_FAILURE(start(tagged));
     ucs_status_ptr_t r = recv_nb(*e, in.data(), n, tagged);
-    ASSERT_TRUE(run_until({e.get()}, [&] { return begun(); }));
+    ASSERT_TRUE(begun());
     end();
     EXPECT_EQ(seen.status, wait({e.get()}, r));
 }
@@ -603,7 +645,7 @@ TEST_P(ucp_failure_half, a_stream)
     p.flags = UCP_STREAM_RECV_FLAG_WAITALL;
     size_t length = 0;
     ucs_status_ptr_t r = ucp_stream_recv_nbx(ep, in.data(), n, &length, &p);
-    ASSERT_TRUE(run_until({e.get()}, [&] { return begun(); }));
+    ASSERT_TRUE(begun());
     end();
     EXPECT_EQ(seen.status, wait({e.get()}, r));
 }
