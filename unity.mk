@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Compiles each folder of the engine, of the provider and of the tools as one file, since most of what the compiler reads is headers:
 #   MAKEFILES=/path/to/unity.mk make
-# It replaces the lists of objects, so it is read before the Makefile. The sanitizer builds of `./quickstart check` and
-# the one on Debian 13 are made so; the release builds are not, and test what is installed.
+# It replaces the lists of objects, so it is read before the Makefile. All builds of `./quickstart check` are made so but
+# the one that is installed.
 unity_root := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
 unity_core := $(sort $(dir $(wildcard $(addprefix $(unity_root),src/base/*.cc src/uc[stp]/*.cc src/uc[stp]/*/*.cc \
 	src/uc[stp]/*/*/*.cc))))
