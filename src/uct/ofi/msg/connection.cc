@@ -40,14 +40,14 @@ hello msg_iface::about(uint64_t target, refusal why) const
             .attempt = attempts_};
 }
 
-fid_ptr<fid_ep> msg_iface::make_endpoint(fi_info *info, connection *context)
+void msg_iface::open_endpoint(connection &c, fi_info *info)
 {
     info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
     if (tx_queue_len) {
         info->tx_attr->size = std::min<size_t>(info->tx_attr->size, tx_queue_len);
     }
     fid_ep *raw = nullptr;
-    check(fi_endpoint(domain.domain.get(), info, &raw, context), "fi_endpoint");
+    check(fi_endpoint(domain.domain.get(), info, &raw, &c), "fi_endpoint");
     fid_ptr<fid_ep> endpoint(raw);
     check(fi_ep_bind(raw, &eq_->fid, 0), "fi_ep_bind to the event queue");
     if (tx_cq_) {
@@ -58,7 +58,7 @@ fid_ptr<fid_ep> msg_iface::make_endpoint(fi_info *info, connection *context)
     }
     check(fi_ep_bind(raw, &srx_->fid, 0), "fi_ep_bind to the shared receives");
     check(fi_enable(raw), "fi_enable");
-    return endpoint;
+    c.endpoint = {endpoints_, &c, std::move(endpoint)};
 }
 
 void msg_iface::begin(connection &c, sockaddr_storage to)
@@ -77,7 +77,7 @@ void msg_iface::begin(connection &c, sockaddr_storage to)
     c.crossed_attempt = 0;
     c.remote = to;
     ++attempts_;
-    c.endpoint = make_endpoint(info.get(), &c);
+    open_endpoint(c, info.get());
     hello greeting = about(c.id, refusal::none);
     check(fi_connect(c.endpoint.get(), address, &greeting, sizeof(greeting)), "fi_connect");
 }
@@ -115,31 +115,15 @@ unsigned msg_iface::poll_eq()
         if (kind == FI_CONNREQ) {
             on_request(e.entry.info, understood ? &from : nullptr);
         } else if (kind == FI_CONNECTED) {
-            on_connected(of(e.entry.fid), understood ? &from : nullptr);
+            on_connected(endpoints_.find(e.entry.fid), understood ? &from : nullptr);
         } else if (kind == FI_SHUTDOWN) {
-            end(of(e.entry.fid), UCS_ERR_CONNECTION_RESET);
+            end(endpoints_.find(e.entry.fid), UCS_ERR_CONNECTION_RESET);
         }
     }
     if (UCS_UNLIKELY(pending_ > 0)) {
         expire();
     }
     return count;
-}
-
-// Events of an endpoint may still be queued after it was closed: only living ones count.
-connection *msg_iface::of(fid_t fid)
-{
-    for (auto &[id, c] : connections_) {
-        if (c->endpoint && &c->endpoint->fid == fid) {
-            return c.get();
-        }
-    }
-    for (auto &c : loops_) {
-        if (c->endpoint && &c->endpoint->fid == fid) {
-            return c.get();
-        }
-    }
-    return nullptr;
 }
 
 void msg_iface::on_request(fi_info *raw, const hello *from)
@@ -212,7 +196,7 @@ void msg_iface::accept(fi_info *info, connection &c, const hello &from)
         info->caps = domain.info->caps;
         info->tx_attr->caps = domain.info->tx_attr->caps;
         info->rx_attr->caps = domain.info->rx_attr->caps;
-        c.endpoint = make_endpoint(info, &c);
+        open_endpoint(c, info);
         hello answer = about(c.id, refusal::none);
         check(fi_accept(c.endpoint.get(), &answer, sizeof(answer)), "fi_accept");
     });
@@ -268,7 +252,7 @@ void msg_iface::on_eq_error()
     if (fi_eq_readerr(eq_.get(), &error.entry, 0) < 0) {
         return;
     }
-    connection *c = of(error.entry.fid);
+    connection *c = endpoints_.find(error.entry.fid);
     if (!c) {
         return;
     }

@@ -20,7 +20,7 @@
 #pragma once
 
 #include "uct/ofi/core/ep.h"
-#include "uct/ofi/core/fid.h"
+#include "uct/ofi/msg/endpoint_index.h"
 
 #include <sys/socket.h>
 
@@ -61,7 +61,7 @@ class connection {
     uint64_t peer_attempt = 0;    // of the peer when he began or answered it
     uint64_t crossed_attempt = 0; // of the peer's last request that was refused as crossed
     sockaddr_storage remote = {}; // where the peer listens, when it is ours
-    fid_ptr<fid_ep> endpoint;
+    endpoint_index<connection>::entry endpoint;
     ucs::list<ep, &ep::sibling> eps;
 };
 

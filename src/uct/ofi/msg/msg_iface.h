@@ -52,7 +52,7 @@ class msg_iface final : public iface {
     UCS_NOINLINE void watch_reads();
     std::vector<fid_t> wait_fids() const;
     void open_receives(unsigned count);
-    fid_ptr<fid_ep> make_endpoint(fi_info *info, connection *context);
+    void open_endpoint(connection &c, fi_info *info);
     void connect(ep &from, const peer_address &to) override;
     void check_peers() override;
     void for_each_ep(const std::function<void(ep &)> &call) override;
@@ -73,7 +73,6 @@ class msg_iface final : public iface {
     void expire();
     void on_error(op *o, ucs_status_t status) override;
     hello about(uint64_t target, refusal why) const;
-    connection *of(fid_t fid);
     unsigned fail_broken();
 
     uint64_t id_;
@@ -84,6 +83,7 @@ class msg_iface final : public iface {
     fid_ptr<fid_eq> eq_;
     fid_ptr<fid_pep> pep_;
     fid_ptr<fid_ep> srx_;
+    endpoint_index<connection> endpoints_;
     std::map<uint64_t, std::unique_ptr<connection>> connections_; // by the peer's id
     std::vector<std::unique_ptr<connection>>
         loops_; // the accepted side of connections to ourselves
