@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ucs containers: intrusive list and queue, pool, id map.
+// ucs containers: intrusive list, queue and timeline, pool, id map.
 #include "ucs/list.h"
 #include "ucs/mpool.h"
 #include "ucs/ptr_map.h"
+#include "ucs/timeline.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 #include <set>
+#include <vector>
 
 namespace {
 
@@ -181,6 +183,90 @@ TEST(ptr_map, foreign_ids_are_not_found)
     }
     EXPECT_EQ(map.find(0), nullptr);
     EXPECT_EQ(map.find(UINT64_MAX), nullptr);
+}
+
+// ---- timeline
+
+// A time that counts how often it is looked at.
+struct counted_time {
+    uint64_t value = 0;
+
+    operator uint64_t() const
+    {
+        ++looks;
+        return value;
+    }
+
+    static inline size_t looks = 0;
+};
+
+struct timed {
+    counted_time when;
+    ucs::list_node link;
+};
+using timed_line = ucs::timeline<timed, &timed::link, &timed::when>;
+
+TEST(timeline, a_look_does_not_grow_with_what_waits)
+{
+    for (size_t count : {1u, 10u, 100u, 1000u, 10000u}) {
+        std::vector<timed> items(count);
+        timed_line line;
+        counted_time::looks = 0;
+        for (size_t i = 0; i < count; ++i) {
+            items[i].when.value = 100 + i;
+            line.add(&items[i]);
+        }
+        EXPECT_LE(counted_time::looks, 4 * count) << "adding in order of time takes one step";
+        counted_time::looks = 0;
+        EXPECT_EQ(nullptr, line.due(100));
+        EXPECT_EQ(counted_time::looks, 1u) << count;
+        for (size_t i = 0; i < count; ++i) {
+            ASSERT_EQ(&items[i], line.due(UINT64_MAX));
+            line.remove(&items[i]);
+        }
+        EXPECT_EQ(counted_time::looks, 1 + count);
+        EXPECT_TRUE(line.empty());
+    }
+}
+
+TEST(timeline, what_is_due_at_once_is_first)
+{
+    std::vector<timed> items(1000);
+    timed_line line;
+    for (timed &t : items) {
+        t.when.value = 100;
+        line.add(&t);
+    }
+    timed now[2];
+    counted_time::looks = 0;
+    for (timed &t : now) {
+        line.add(&t);
+        EXPECT_EQ(&t, line.due(1));
+    }
+    EXPECT_LE(counted_time::looks, 6u);
+}
+
+TEST(timeline, sorts_by_time)
+{
+    std::mt19937 random(1);
+    std::vector<timed> items(200);
+    timed_line line;
+    for (timed &t : items) {
+        t.when.value = 1 + random() % 50;
+        line.add(&t);
+    }
+    for (size_t i = 0; i < items.size(); i += 3) {
+        line.remove(&items[i]);
+        line.remove(&items[i]); // does nothing
+    }
+    size_t count = 0;
+    for (uint64_t last = 0; timed *t = line.due(UINT64_MAX); ++count) {
+        EXPECT_LE(last, t->when.value);
+        last = t->when.value;
+        EXPECT_EQ(nullptr, line.due(last));
+        line.remove(t);
+    }
+    EXPECT_EQ(count, items.size() - 67);
 }
 
 } // namespace

@@ -42,6 +42,9 @@ class list {
         insert(&(item->*Member), node, node->next);
     }
 
+    // The one before item; item: in this list and not its front.
+    static T *prev(T *item) { return owner((item->*Member).prev); }
+
     static void erase(T *item) { (item->*Member).unlink(); }
 
     T *pop_front()

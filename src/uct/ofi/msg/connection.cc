@@ -88,7 +88,7 @@ void msg_iface::connect_again(connection &c)
     c.endpoint.reset();
     if (ucs::guard([&] { begin(c, c.remote); }) != UCS_OK) {
         c.endpoint.reset();
-        c.deadline = 0; // ends at the next look
+        set_deadline(c, 0); // ends at the next look
     }
 }
 
@@ -120,7 +120,7 @@ unsigned msg_iface::poll_eq()
             end(endpoints_.find(e.entry.fid), UCS_ERR_CONNECTION_RESET);
         }
     }
-    if (UCS_UNLIKELY(pending_ > 0)) {
+    if (UCS_UNLIKELY(!pending_.empty())) {
         expire();
     }
     return count;
@@ -142,8 +142,6 @@ void msg_iface::on_request(fi_info *raw, const hello *from)
         accept(raw, *loop, *from);
         if (loop->endpoint) {
             loops_.push_back(std::move(loop));
-        } else {
-            --pending_;
         }
         return;
     }
@@ -156,7 +154,6 @@ void msg_iface::on_request(fi_info *raw, const hello *from)
         // Theirs replaces what has not come up; nothing was sent on it yet.
         existing->endpoint.reset();
         existing->ours = false;
-        --pending_;
         accept(raw, *existing, *from);
         return;
     }
@@ -189,8 +186,8 @@ void msg_iface::accept(fi_info *info, connection &c, const hello &from)
 {
     c.now = connection::state::accepting;
     c.peer_attempt = from.attempt;
-    c.deadline = after(timeout_ns_);
-    ++pending_;
+    waiting_.remove(&c);
+    set_deadline(c, after(timeout_ns_));
     ucs_status_t status = ucs::guard([&] {
         // The request's own info carries the handle, ours what we use of the core.
         info->caps = domain.info->caps;
@@ -203,7 +200,7 @@ void msg_iface::accept(fi_info *info, connection &c, const hello &from)
     if (status != UCS_OK) {
         c.endpoint.reset();
         refuse(info, refusal::none); // the core keeps the request until it is answered
-        c.deadline = 0;              // ends at the next look
+        set_deadline(c, 0);          // ends at the next look
     }
 }
 
@@ -230,7 +227,7 @@ void msg_iface::on_connected(connection *c, const hello *answer)
         }
     }
     c->now = connection::state::connected;
-    --pending_;
+    pending_.remove(c);
     if (unpace_) {
         stop_local_pacing(c->endpoint.get(), &last_socket_);
     }
@@ -269,6 +266,7 @@ void msg_iface::on_refused(connection *c, ucs_status_t status, refusal why)
         c->endpoint.reset();
         c->now = connection::state::waiting;
         c->retry_at = after(retry_ns);
+        waiting_.add(c);
         return;
     }
     if (c->now == connection::state::connecting && why == refusal::none && c->crossed_attempt) {
@@ -288,9 +286,8 @@ void msg_iface::end(connection *c, ucs_status_t status)
     if (!c) {
         return;
     }
-    if (c->now != connection::state::connected) {
-        --pending_;
-    }
+    pending_.remove(c);
+    waiting_.remove(c);
     std::unique_ptr<connection> owned;
     auto found = connections_.find(c->id);
     if (found != connections_.end() && found->second.get() == c) {
@@ -330,24 +327,22 @@ unsigned msg_iface::fail_broken()
     return count;
 }
 
+void msg_iface::set_deadline(connection &c, uint64_t when)
+{
+    pending_.remove(&c);
+    c.deadline = when;
+    pending_.add(&c);
+}
+
 void msg_iface::expire()
 {
     uint64_t now = ucs::monotonic_ns();
-    for (bool again = true; again;) {
-        again = false;
-        for (auto &[id, c] : connections_) {
-            if (c->now == connection::state::connected) {
-                continue;
-            }
-            if (now > c->deadline) {
-                end(c.get(), c->deadline ? UCS_ERR_ENDPOINT_TIMEOUT : UCS_ERR_IO_ERROR);
-                again = true; // the map changed
-                break;
-            }
-            if (c->now == connection::state::waiting && now > c->retry_at) {
-                connect_again(*c);
-            }
-        }
+    while (connection *c = pending_.due(now)) {
+        end(c, c->deadline ? UCS_ERR_ENDPOINT_TIMEOUT : UCS_ERR_IO_ERROR);
+    }
+    while (connection *c = waiting_.due(now)) {
+        waiting_.remove(c);
+        connect_again(*c);
     }
 }
 

@@ -19,6 +19,7 @@
 // with a lower attempt was given up for it.
 #pragma once
 
+#include "ucs/timeline.h"
 #include "uct/ofi/core/ep.h"
 #include "uct/ofi/msg/endpoint_index.h"
 
@@ -52,6 +53,9 @@ class connection {
     };
 
     explicit connection(uint64_t peer_id) : id(peer_id) {}
+    connection(const connection &) = delete;
+    connection &operator=(const connection &) = delete;
+    ~connection();
 
     const uint64_t id; // of the interface on the other side
     state now = state::connecting;
@@ -63,6 +67,19 @@ class connection {
     sockaddr_storage remote = {}; // where the peer listens, when it is ours
     endpoint_index<connection>::entry endpoint;
     ucs::list<ep, &ep::sibling> eps;
+    ucs::list_node pending_link; // while not connected
+    ucs::list_node retry_link;   // while waiting
 };
+
+using pending_connections =
+    ucs::timeline<connection, &connection::pending_link, &connection::deadline>;
+using waiting_connections =
+    ucs::timeline<connection, &connection::retry_link, &connection::retry_at>;
+
+inline connection::~connection()
+{
+    pending_connections::remove(this);
+    waiting_connections::remove(this);
+}
 
 } // namespace uct::ofi

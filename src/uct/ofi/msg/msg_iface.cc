@@ -273,9 +273,8 @@ void msg_iface::check_peers()
 connection &msg_iface::connect_to(const device_address &device, const msg_address &address)
 {
     auto c = std::make_unique<connection>(address.id);
-    c->deadline = timeout_ns_ == UINT64_MAX ? UINT64_MAX : ucs::monotonic_ns() + timeout_ns_;
     begin(*c, make_sockaddr(device, address.port));
-    ++pending_;
+    set_deadline(*c, timeout_ns_ == UINT64_MAX ? UINT64_MAX : ucs::monotonic_ns() + timeout_ns_);
     return *(connections_[address.id] = std::move(c));
 }
 
@@ -345,7 +344,7 @@ unsigned msg_iface::progress()
     if (!connections_.empty()) {
         count += poll_cq();
     }
-    if (pending_ > 0 || connections_.empty() || ++rounds_ >= eq_rounds) {
+    if (!pending_.empty() || connections_.empty() || ++rounds_ >= eq_rounds) {
         count += poll_eq();
     }
     waits_.polled(count);

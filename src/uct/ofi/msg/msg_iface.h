@@ -70,6 +70,7 @@ class msg_iface final : public iface {
     void on_eq_error();
     void on_refused(connection *c, ucs_status_t status, refusal why);
     void end(connection *c, ucs_status_t status);
+    void set_deadline(connection &c, uint64_t when);
     void expire();
     void on_error(op *o, ucs_status_t status) override;
     hello about(uint64_t target, refusal why) const;
@@ -84,11 +85,12 @@ class msg_iface final : public iface {
     fid_ptr<fid_pep> pep_;
     fid_ptr<fid_ep> srx_;
     endpoint_index<connection> endpoints_;
+    pending_connections pending_; // are not up yet
+    waiting_connections waiting_; // of them, those that wait for the peer's request
     std::map<uint64_t, std::unique_ptr<connection>> connections_; // by the peer's id
     std::vector<std::unique_ptr<connection>>
         loops_; // the accepted side of connections to ourselves
     std::vector<std::pair<connection *, ucs_status_t>> broken_; // an operation failed
-    unsigned pending_ = 0;                                      // connections that are not up yet
     unsigned rounds_ = 0;                                       // since the event queue was read
     ucs::biased_lock lock_;
     bool watching_ = false;
