@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Mappings of another's memory: keys of one memory share one, an old key never leads to other
-// memory, and what nobody uses goes in the end.
+// memory, what nobody uses goes in the end, and many mappings cost no more for each than a few.
+#include "uct/shared/mapping_table.h"
 #include "uct/shared/mappings.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <memory>
+#include <random>
 #include <vector>
 
 namespace {
@@ -101,6 +104,116 @@ TEST(uct_mappings, what_nobody_uses_goes)
     EXPECT_EQ(1u, mapped(idle->key()));
     EXPECT_EQ(2u, mapped(used->key()));
     release_mapping(used->key());
+}
+
+// ---- The table alone, with memory that is none
+
+struct counted_key {
+    uint64_t nonce;
+    uint64_t length;
+
+    bool operator==(const counted_key &other) const
+    {
+        ++compared;
+        return nonce == other.nonce && length == other.length;
+    }
+
+    static inline size_t compared = 0;
+    static inline size_t maps = 0;
+    static inline size_t unmaps = 0;
+};
+
+void *map_shared(const counted_key &key, uint64_t)
+{
+    ++counted_key::maps;
+    return key.length ? reinterpret_cast<void *>(key.nonce) : nullptr;
+}
+
+void unmap_shared(void *address, const counted_key &key)
+{
+    ++counted_key::unmaps;
+    EXPECT_EQ(reinterpret_cast<void *>(key.nonce), address);
+}
+
+std::vector<counted_key> keys(size_t count, size_t length)
+{
+    std::mt19937_64 random(1);
+    std::vector<counted_key> all;
+    for (size_t i = 0; i < count; ++i) {
+        all.push_back({random(), length});
+    }
+    return all;
+}
+
+class uct_mapping_table : public testing::Test {
+  protected:
+    void SetUp() override { counted_key::compared = counted_key::maps = counted_key::unmaps = 0; }
+
+    mapping_table<counted_key> table_;
+};
+
+TEST_F(uct_mapping_table, cost_does_not_grow_with_the_mappings)
+{
+    for (size_t count : {10u, 100u, 1000u, 10000u}) {
+        std::vector<counted_key> all = keys(count, 4096);
+        mapping_table<counted_key> table;
+        SetUp();
+        for (int round = 0; round < 2; ++round) {
+            for (const counted_key &key : all) {
+                ASSERT_EQ(reinterpret_cast<void *>(key.nonce), table.acquire(key, 0));
+            }
+        }
+        EXPECT_EQ(count, counted_key::maps);
+        for (int round = 0; round < 2; ++round) {
+            for (const counted_key &key : all) {
+                table.release(key);
+            }
+        }
+        EXPECT_EQ(count - std::min(count, table.idle_count_max), counted_key::unmaps);
+        EXPECT_LE(counted_key::compared, 10 * count) << "five calls for each of " << count;
+    }
+}
+
+TEST_F(uct_mapping_table, the_longest_unused_goes_first)
+{
+    std::vector<counted_key> all = keys(table_.idle_count_max + 1, 4096);
+    for (const counted_key &key : all) {
+        table_.acquire(key, 0);
+    }
+    for (const counted_key &key : all) {
+        table_.release(key);
+    }
+    EXPECT_EQ(1u, counted_key::unmaps);
+    counted_key::maps = 0;
+    for (size_t i = 1; i < all.size(); ++i) {
+        table_.acquire(all[i], 0);
+    }
+    EXPECT_EQ(0u, counted_key::maps);
+    table_.acquire(all[0], 0);
+    EXPECT_EQ(1u, counted_key::maps);
+    for (const counted_key &key : all) {
+        table_.release(key);
+    }
+}
+
+TEST_F(uct_mapping_table, idle_bytes_are_bounded)
+{
+    std::vector<counted_key> all = keys(3, table_.idle_bytes_max / 2);
+    all.push_back({1, table_.idle_bytes_max + 1});
+    size_t unmaps[] = {0, 0, 1, 4}; // the last one has room neither beside others nor alone
+    for (size_t i = 0; i < all.size(); ++i) {
+        table_.acquire(all[i], 0);
+        table_.release(all[i]);
+        EXPECT_EQ(unmaps[i], counted_key::unmaps);
+    }
+}
+
+TEST_F(uct_mapping_table, what_cannot_be_mapped_is_not_kept)
+{
+    counted_key none{5, 0};
+    EXPECT_EQ(nullptr, table_.acquire(none, 0));
+    EXPECT_EQ(nullptr, table_.acquire(none, 0));
+    EXPECT_EQ(2u, counted_key::maps);
 }
 
 } // namespace
