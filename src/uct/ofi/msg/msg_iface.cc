@@ -262,10 +262,11 @@ void msg_iface::for_each_ep(const std::function<void(ep &)> &call)
 // All endpoints of a connection share its fate.
 void msg_iface::check_peers()
 {
+    tcp_inquiry inquiry;
     for (auto &[id, c] : connections_) {
         if (c->now == connection::state::connected && !c->eps.empty()) {
             c->eps.front()->ping();
-            probe(*c->eps.front());
+            look_at(*c, inquiry);
         }
     }
 }
@@ -360,17 +361,22 @@ unsigned msg_iface::progress()
 void msg_iface::probe(ep &e)
 {
     connection *c = e.conn;
-    if (!c || c->now != connection::state::connected) {
-        return;
+    if (c && c->now == connection::state::connected) {
+        tcp_inquiry inquiry;
+        look_at(*c, inquiry);
     }
+}
+
+void msg_iface::look_at(connection &c, tcp_inquiry &inquiry)
+{
     tcp_ends ends;
-    if (!domain.provider.sockets() || !ends_of(c->endpoint.get(), &ends)) {
+    if (!domain.provider.sockets() || !ends_of(c.endpoint.get(), &ends)) {
         return;
     }
-    if (unanswered(ends) >= dead_after) {
+    if (inquiry.unanswered(ends, &c.socket) >= dead_after) {
         ucs_debug("tcp/%s: nothing acknowledges what goes to %s", domain.dev.name.c_str(),
                   ucs::sockaddr_string(ends.there()).c_str());
-        broken_.emplace_back(c, UCS_ERR_ENDPOINT_TIMEOUT);
+        broken_.emplace_back(&c, UCS_ERR_ENDPOINT_TIMEOUT);
     }
 }
 

@@ -17,6 +17,8 @@
 
 namespace uct::ofi {
 
+class tcp_inquiry;
+
 class msg_iface final : public iface {
   public:
     msg_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
@@ -55,6 +57,7 @@ class msg_iface final : public iface {
     void open_endpoint(connection &c, fi_info *info);
     void connect(ep &from, const peer_address &to) override;
     void check_peers() override;
+    void look_at(connection &c, tcp_inquiry &inquiry);
     void for_each_ep(const std::function<void(ep &)> &call) override;
     ucs_status_t write_address(uct_iface_addr_t *address) override;
     void begin(connection &c, sockaddr_storage to);

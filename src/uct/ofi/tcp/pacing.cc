@@ -19,39 +19,6 @@ namespace uct::ofi {
 namespace {
 
 constexpr char unpaced[] = "reno";
-constexpr int most_closed = 64; // descriptors in a row that are not open: there are no more above
-
-using name_call = int (*)(int, sockaddr *, socklen_t *);
-
-bool is(name_call name_of, int fd, const sockaddr *address)
-{
-    sockaddr_storage name{};
-    socklen_t length = sizeof(name);
-    return name_of(fd, reinterpret_cast<sockaddr *>(&name), &length) == 0 &&
-           ucs::sockaddr_equal(reinterpret_cast<sockaddr *>(&name), address);
-}
-
-bool is_between(int fd, const tcp_ends &of)
-{
-    return is(getsockname, fd, of.here()) && is(getpeername, fd, of.there());
-}
-
-int find_socket(const tcp_ends &of, int near)
-{
-    for (int fd = near, closed = 0; closed < most_closed; ++fd) {
-        errno = 0;
-        if (is_between(fd, of)) {
-            return fd;
-        }
-        closed = errno == EBADF ? closed + 1 : 0;
-    }
-    for (int fd = near - 1; fd >= 0; --fd) {
-        if (is_between(fd, of)) {
-            return fd;
-        }
-    }
-    return -1;
-}
 
 } // namespace
 

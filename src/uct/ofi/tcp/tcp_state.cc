@@ -1,72 +1,105 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reading /proc/net/tcp and tcp6. Only connections with retransmissions are kept, and those are
-// few; many endpoints that are checked in one round share one reading.
+// Requests for one socket by its addresses and ports, over netlink.
 #include "uct/ofi/tcp/tcp_state.h"
 
 #include "ucs/sockaddr.h"
-#include "ucs/sys.h"
 
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
-#include <fstream>
-#include <mutex>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <rdma/fi_cm.h>
-#include <string>
-#include <vector>
+#include <unistd.h>
 
 namespace uct::ofi {
 
 namespace {
 
-constexpr uint64_t fresh_ns = 20'000'000;
+constexpr int most_closed = 64; // descriptors in a row that are not open: there are no more above
 
-struct side {
-    std::string ip; // as the kernel prints it
-    unsigned port;
-
-    bool operator==(const side &) const = default;
+struct diag_request {
+    nlmsghdr header;
+    inet_diag_req_v2 body;
 };
 
-struct stalled {
-    side local, remote;
-    unsigned count;
+// Room for the answer about one socket. The kernel sends some 400 bytes; what later kernels append
+// is not needed.
+struct alignas(nlmsghdr) diag_answer {
+    char bytes[2048];
 };
 
-side side_of(const sockaddr_storage &address)
+void set_end(const sockaddr_storage &from, __be16 *port, __be32 *address)
 {
-    uint32_t words[4];
-    size_t count = 1;
-    if (address.ss_family == AF_INET) {
-        memcpy(words, &reinterpret_cast<const sockaddr_in &>(address).sin_addr, 4);
+    *port = htons(ucs::sockaddr_port(reinterpret_cast<const sockaddr *>(&from)));
+    if (from.ss_family == AF_INET) {
+        memcpy(address, &reinterpret_cast<const sockaddr_in &>(from).sin_addr, 4);
     } else {
-        memcpy(words, &reinterpret_cast<const sockaddr_in6 &>(address).sin6_addr, 16);
-        count = 4;
+        memcpy(address, &reinterpret_cast<const sockaddr_in6 &>(from).sin6_addr, 16);
     }
-    side s{"", ucs::sockaddr_port(reinterpret_cast<const sockaddr *>(&address))};
-    for (size_t i = 0; i < count; ++i) {
-        char text[9];
-        snprintf(text, sizeof(text), "%08X", words[i]);
-        s.ip += text;
-    }
-    return s;
 }
 
-// sl local rem st tx:rx tr:when retrnsmt ...
-void read_table(const char *path, std::vector<stalled> &out)
+diag_request request_for(const tcp_ends &of)
 {
-    std::ifstream file(path);
-    for (std::string line; std::getline(file, line);) {
-        char local[33], remote[33];
-        unsigned local_port, remote_port, count;
-        if (sscanf(line.c_str(), " %*u: %32[0-9A-F]:%x %32[0-9A-F]:%x %*x %*x:%*x %*x:%*x %x",
-                   local, &local_port, remote, &remote_port, &count) == 5 &&
-            count > 0) {
-            out.push_back({{local, local_port}, {remote, remote_port}, count});
+    diag_request r{};
+    r.header.nlmsg_len = sizeof(r);
+    r.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+    r.header.nlmsg_flags = NLM_F_REQUEST;
+    r.body.sdiag_family = static_cast<uint8_t>(of.local.ss_family);
+    r.body.sdiag_protocol = IPPROTO_TCP;
+    r.body.idiag_ext = 1u << (INET_DIAG_INFO - 1);
+    r.body.idiag_states = ~0u;
+    set_end(of.local, &r.body.id.idiag_sport, r.body.id.idiag_src);
+    set_end(of.remote, &r.body.id.idiag_dport, r.body.id.idiag_dst);
+    if (of.local.ss_family == AF_INET6) {
+        // A socket of a link's own address is bound to the link.
+        r.body.id.idiag_if = reinterpret_cast<const sockaddr_in6 &>(of.local).sin6_scope_id;
+    }
+    std::fill(std::begin(r.body.id.idiag_cookie), std::end(r.body.id.idiag_cookie),
+              static_cast<uint32_t>(INET_DIAG_NOCOOKIE));
+    return r;
+}
+
+// Of an answer: none if it is an error. Without a connection the kernel tells of the socket that
+// listens on the local address; that one never sends again.
+std::optional<unsigned> retransmissions(const diag_answer &answer, size_t length)
+{
+    auto *header = reinterpret_cast<const nlmsghdr *>(answer.bytes);
+    if (length < NLMSG_LENGTH(sizeof(inet_diag_msg)) || header->nlmsg_type != SOCK_DIAG_BY_FAMILY) {
+        return {};
+    }
+    auto *about = static_cast<const inet_diag_msg *>(NLMSG_DATA(header));
+    auto left = static_cast<int>(std::min<size_t>(length, header->nlmsg_len)) -
+                static_cast<int>(NLMSG_SPACE(sizeof(inet_diag_msg)));
+    auto *a = reinterpret_cast<const rtattr *>(about + 1);
+    for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+        if (a->rta_type == INET_DIAG_INFO) {
+            tcp_info info{};
+            memcpy(&info, RTA_DATA(a), std::min<size_t>(RTA_PAYLOAD(a), sizeof(info)));
+            return info.tcpi_retransmits;
         }
     }
+    return 0;
+}
+
+using name_call = int (*)(int, sockaddr *, socklen_t *);
+
+bool is(name_call name_of, int fd, const sockaddr *address)
+{
+    sockaddr_storage name{};
+    socklen_t length = sizeof(name);
+    return name_of(fd, reinterpret_cast<sockaddr *>(&name), &length) == 0 &&
+           ucs::sockaddr_equal(reinterpret_cast<sockaddr *>(&name), address);
+}
+
+bool is_between(int fd, const tcp_ends &of)
+{
+    return is(getsockname, fd, of.here()) && is(getpeername, fd, of.there());
 }
 
 } // namespace
@@ -79,27 +112,79 @@ bool ends_of(fid_ep *endpoint, tcp_ends *out)
            fi_getpeer(endpoint, &out->remote, &remote) == 0;
 }
 
-unsigned unanswered(const tcp_ends &of)
+int find_socket(const tcp_ends &of, int near)
 {
-    static std::mutex mutex;
-    static uint64_t read_at = 0;
-    static std::vector<stalled> table;
-    std::lock_guard guard(mutex);
-    uint64_t now = ucs::monotonic_ns();
-    if (read_at == 0 || now - read_at > fresh_ns) {
-        table.clear();
-        read_table("/proc/self/net/tcp", table);
-        read_table("/proc/self/net/tcp6", table);
-        read_at = now;
+    for (int fd = near, closed = 0; closed < most_closed; ++fd) {
+        errno = 0;
+        if (is_between(fd, of)) {
+            return fd;
+        }
+        closed = errno == EBADF ? closed + 1 : 0;
     }
-    side here = side_of(of.local);
-    side there = side_of(of.remote);
-    for (const stalled &s : table) {
-        if (s.local == here && s.remote == there) {
-            return s.count;
+    for (int fd = near - 1; fd >= 0; --fd) {
+        if (is_between(fd, of)) {
+            return fd;
         }
     }
-    return 0;
+    return -1;
+}
+
+tcp_inquiry::~tcp_inquiry()
+{
+    if (netlink_ >= 0) {
+        close(netlink_);
+    }
+}
+
+unsigned tcp_inquiry::unanswered(const tcp_ends &of, int *near)
+{
+    std::optional<unsigned> told = ask_kernel(of);
+    answered_ |= told.has_value();
+    return told ? *told : answered_ ? 0 : ask_socket(of, near);
+}
+
+bool tcp_inquiry::open()
+{
+    if (netlink_ < 0 && !refused_) {
+        netlink_ = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+        refused_ = netlink_ < 0;
+    }
+    return !refused_;
+}
+
+// None: the kernel does not know the socket, or does not answer such requests. It answers before
+// send() returns.
+std::optional<unsigned> tcp_inquiry::ask_kernel(const tcp_ends &of)
+{
+    if (!open()) {
+        return {};
+    }
+    diag_request request = request_for(of);
+    diag_answer answer;
+    if (send(netlink_, &request, sizeof(request), 0) != sizeof(request)) {
+        return {};
+    }
+    ssize_t length = recv(netlink_, &answer, sizeof(answer), MSG_DONTWAIT);
+    return length < 0 ? std::nullopt : retransmissions(answer, static_cast<size_t>(length));
+}
+
+unsigned tcp_inquiry::ask_socket(const tcp_ends &of, int *near)
+{
+    int fd = *near;
+    if (!is_between(fd, of)) {
+        if (searched_) {
+            return 0;
+        }
+        fd = find_socket(of, *near);
+        searched_ = fd < 0;
+    }
+    tcp_info info{};
+    socklen_t size = sizeof(info);
+    if (fd < 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
+        return 0;
+    }
+    *near = fd;
+    return info.tcpi_retransmits;
 }
 
 } // namespace uct::ofi

@@ -4,6 +4,8 @@
 // host or link is gone from one that is merely busy with something else.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <rdma/fi_endpoint.h>
 #include <sys/socket.h>
 
@@ -20,7 +22,35 @@ struct tcp_ends {
 // Of a connected endpoint of the tcp core; false when the core does not say.
 bool ends_of(fid_ep *endpoint, tcp_ends *out);
 
-// Retransmissions in a row without an answer; 0 also for a connection the kernel does not know.
-unsigned unanswered(const tcp_ends &of);
+// The descriptor of this process's socket between the ends; -1: there is none. near: tried first,
+// then those above it, then those below.
+int find_socket(const tcp_ends &of, int near);
+
+// Looks at connections of the calling thread's network namespace, one after the other. It asks
+// the kernel for the one socket (sock_diag(7)), so that a look does not grow with the sockets that
+// there are. Where the kernel does not answer such requests (no tcp_diag module, a filter of system
+// calls, another kernel), the descriptor of the socket is found once and asked instead. To be used
+// for a round of looks, not to be kept: it holds a descriptor, and has it from the first look on.
+class tcp_inquiry {
+  public:
+    tcp_inquiry() = default;
+    tcp_inquiry(const tcp_inquiry &) = delete;
+    tcp_inquiry &operator=(const tcp_inquiry &) = delete;
+    ~tcp_inquiry();
+
+    // Retransmissions in a row without an answer; 0 also for a connection the kernel does not know.
+    // near: where the connection's descriptor is looked for first; set when it was found.
+    unsigned unanswered(const tcp_ends &of, int *near);
+
+  private:
+    bool open();
+    std::optional<unsigned> ask_kernel(const tcp_ends &of);
+    unsigned ask_socket(const tcp_ends &of, int *near);
+
+    int netlink_ = -1;
+    bool refused_ = false;  // the kernel has no such sockets
+    bool answered_ = false; // it has told of one: those that it does not know are gone
+    bool searched_ = false; // all descriptors, in vain
+};
 
 } // namespace uct::ofi
