@@ -83,7 +83,7 @@ bool cm_conn::bury()
     buried_ = true;
     state_ = state::over;
     due_ = 0;
-    deadline_ = 0;
+    engine_.end_deadline(this);
     channel_.close();
     drop_request();
     if (listener_) {
@@ -214,7 +214,7 @@ void cm_conn::add_data(const cm_wire::message &m)
 
 void cm_conn::data_complete()
 {
-    deadline_ = 0;
+    engine_.end_deadline(this);
     if (server_) {
         state_ = state::requested;
         notice(due_request);
@@ -291,7 +291,7 @@ void cm_conn::handle(const cm_wire::message &m)
     case cm_wire::type::notify:
         if (server_ && state_ == state::accepting) {
             state_ = state::open;
-            deadline_ = 0;
+            engine_.end_deadline(this);
             notice(due_notify);
             return;
         }

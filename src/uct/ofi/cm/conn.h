@@ -11,6 +11,7 @@
 #pragma once
 
 #include "ucs/list.h"
+#include "ucs/timeline.h"
 #include "uct/base/cm.h"
 #include "uct/ofi/cm/channel.h"
 #include "uct/ofi/cm/engine.h"
@@ -52,7 +53,6 @@ class cm_conn {
     void on_deadline();
     // The last of it: closed, in no list but the engine's. False when that was done before.
     bool bury();
-    uint64_t deadline() const { return deadline_; }
 
     // ---- From the client's endpoint, with the mutex.
     void start_resolving();
@@ -84,6 +84,8 @@ class cm_conn {
     ucs::list_node conn_link; // of the engine
     ucs::list_node due_link;  // of the engine
     ucs::list_node listener_link;
+    ucs::list_node deadline_link; // of the engine
+    uint64_t deadline = 0;        // monotonic ns; see cm_engine
 
   private:
     enum class state {
@@ -151,7 +153,6 @@ class cm_conn {
     bool notified_ = false;      // client: NOTIFY was sent
     bool lingering_ = false;     // nobody owns it; it waits for the peer to close
     bool rest_follows_ = false;  // the answer went with fi_accept: more of it when connected
-    uint64_t deadline_ = 0;      // monotonic ns, 0: none
 
     sockaddr_storage remote_{};
     sockaddr_storage local_{};
@@ -169,6 +170,9 @@ class cm_conn {
 struct cm_engine::lists {
     ucs::list<cm_conn, &cm_conn::conn_link> all;
     ucs::list<cm_conn, &cm_conn::due_link> due;
+    using deadlines = ucs::timeline<cm_conn, &cm_conn::deadline_link, &cm_conn::deadline>;
+    deadlines expecting;
+    deadlines lingering;
 };
 
 // What went wrong before the server had answered, from the error of an event.

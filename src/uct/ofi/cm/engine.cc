@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t event_data_max = 1024; // connection data of any core
 constexpr uint64_t tick_ns = 250'000'000;
+constexpr uint64_t linger_ns = 3'000'000'000; // for the peer to take the last message
 
 bool same_name(const fi_info *info, const std::string &name)
 {
@@ -232,6 +233,27 @@ void cm_engine::keep(fid_ptr<fid_pep> pep)
     kept_.push_back(std::move(pep));
 }
 
+void cm_engine::expect_message(cm_conn *conn)
+{
+    end_deadline(conn);
+    conn->deadline = ucs::monotonic_ns() + peer_ns();
+    lists_->expecting.add(conn);
+    arm_deadlines();
+}
+
+void cm_engine::let_linger(cm_conn *conn)
+{
+    end_deadline(conn);
+    conn->deadline = ucs::monotonic_ns() + linger_ns;
+    lists_->lingering.add(conn);
+    arm_deadlines();
+}
+
+void cm_engine::end_deadline(cm_conn *conn)
+{
+    lists::deadlines::remove(conn);
+}
+
 void cm_engine::arm_deadlines()
 {
     if (!tick_) {
@@ -270,20 +292,15 @@ void cm_engine::on_tick(void *arg, uint32_t)
         return;
     }
     lock held(engine->mutex_);
-    bool waiting = false;
+    lists &all = *engine->lists_;
     uint64_t now = ucs::monotonic_ns();
-    for (cm_conn *conn : engine->lists_->all) {
-        if (conn->deadline() == 0) {
-            continue;
-        }
-        if (conn->deadline() > now) {
-            waiting = true;
-        } else {
-            conn->on_deadline();
+    for (auto *line : {&all.expecting, &all.lingering}) {
+        while (cm_conn *conn = line->due(now)) {
+            conn->on_deadline(); // ends the deadline
         }
     }
     engine->clean();
-    if (!waiting) {
+    if (all.expecting.empty() && all.lingering.empty()) {
         engine->tick_.reset();
     }
 }

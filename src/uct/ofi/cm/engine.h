@@ -92,8 +92,11 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     void remove(fid_pep *pep) { listeners_.erase(&pep->fid); }
     // Whether a request of pep can be refused through it.
     bool usable(const fid_pep *pep) const { return pep && listeners_.contains(&pep->fid); }
-    // Watches conn->deadline().
-    void arm_deadlines();
+    // Deadlines, at which conn->on_deadline() is called. A connection has one at a time. The peer's
+    // next message is to come within peer_ns().
+    void expect_message(cm_conn *conn);
+    void let_linger(cm_conn *conn); // for the peer to take the last message
+    static void end_deadline(cm_conn *conn);
 
     // Makes a callback for conn and owner without the mutex. False: conn is gone.
     template <class F>
@@ -116,6 +119,7 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     cm_engine(const core &c, const cm_limits &limits);
     void start(worker *poller);
     static void on_tick(void *arg, uint32_t events);
+    void arm_deadlines();
 
     bool take_turn(lock &held);
     bool poll_eq();

@@ -5,7 +5,6 @@
 
 #include "ucs/error.h"
 #include "ucs/sockaddr.h"
-#include "ucs/sys.h"
 #include "uct/ofi/cm/ep.h"
 #include "uct/ofi/cm/listener.h"
 #include "uct/ofi/core/address.h"
@@ -14,12 +13,6 @@
 #include <cstring>
 
 namespace uct::ofi {
-
-namespace {
-
-constexpr uint64_t linger_ns = 3'000'000'000; // for the peer to take the last message
-
-} // namespace
 
 void cm_conn::on_request(const void *data, size_t length)
 {
@@ -197,13 +190,12 @@ void cm_conn::linger()
         listener_->remove(this);
         listener_ = nullptr;
     }
-    deadline_ = ucs::monotonic_ns() + linger_ns;
-    engine_.arm_deadlines();
+    engine_.let_linger(this);
 }
 
 void cm_conn::on_deadline()
 {
-    deadline_ = 0;
+    engine_.end_deadline(this);
     if (lingering_ || state_ == state::collecting) {
         engine_.retire(this);
     } else if (state_ == state::accepting) {
@@ -215,8 +207,7 @@ void cm_conn::on_deadline()
 void cm_conn::expect_message()
 {
     if (engine_.peer_ns() != UINT64_MAX) {
-        deadline_ = ucs::monotonic_ns() + engine_.peer_ns();
-        engine_.arm_deadlines();
+        engine_.expect_message(this);
     }
 }
 
