@@ -111,7 +111,7 @@ int msg_endpoint::enable()
         rx = shared_rx_->queue();
         rx->join(this);
     } else {
-        own_rx_ = std::make_unique<rx_queue>(eng, 4);
+        own_rx_ = std::make_unique<rx_queue>(eng);
         rx = own_rx_.get();
     }
     return 0;

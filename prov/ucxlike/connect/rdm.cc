@@ -135,7 +135,7 @@ int rdm_endpoint::enable()
         rx = shared_rx_->queue();
         rx->join(this);
     } else {
-        own_rx_ = std::make_unique<rx_queue>(eng, 10);
+        own_rx_ = std::make_unique<rx_queue>(eng);
         rx = own_rx_.get();
     }
     if (dom->auto_progress()) {

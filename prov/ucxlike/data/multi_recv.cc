@@ -17,7 +17,7 @@ rx_op *rx_queue::slice(rx_op *multi, size_t length)
     r->owner = multi->owner;
     r->context = multi->context;
     r->flags = multi->flags;
-    r->what = multi->what;
+    r->key = multi->key;
     r->total = multi->total - multi->used;
     r->count = 1;
     r->iov[0] = {static_cast<char *>(multi->iov[0].iov_base) + multi->used, r->total};
@@ -26,7 +26,7 @@ rx_op *rx_queue::slice(rx_op *multi, size_t length)
     ++multi->children;
     size_t least = (multi->owner ? multi->owner->min_multi_recv : limit::min_multi_recv);
     if (multi->total - multi->used < std::max<size_t>(least, 1)) {
-        multi->node.unlink();
+        plain_.remove(multi);
         multi->retired = true;
     }
     return r;
@@ -35,7 +35,7 @@ rx_op *rx_queue::slice(rx_op *multi, size_t length)
 // The buffer has no room for the next message: it goes back to the application.
 void rx_queue::retire(rx_op *multi)
 {
-    multi->node.unlink();
+    plain_.remove(multi);
     multi->retired = true;
     if (multi->children) {
         return;
@@ -49,12 +49,8 @@ void rx_queue::retire(rx_op *multi)
 // Takes the messages that wait, as far as they go in, and stays posted if there is room for more.
 void rx_queue::post_multi(rx_op *multi)
 {
-    recvs_.push_back(multi);
-    const conn *source = multi->what.source;
-    for (msg_in *u : msgs_) {
-        if (source && u->from != source) {
-            continue;
-        }
+    plain_.add_recv(multi);
+    while (auto *u = static_cast<msg_in *>(plain_.find_msg(multi->key, 0))) {
         if (multi->used && u->length > multi->total - multi->used) {
             retire(multi);
             return;
@@ -64,14 +60,14 @@ void rx_queue::post_multi(rx_op *multi)
             return;
         }
         bool last = multi->retired;
-        u->node.unlink();
+        plain_.remove(u);
         take(part, u);
         if (last) {
             return;
         }
     }
-    if (closed_ && multi->node.linked()) {
-        multi->node.unlink();
+    if (closed_ && multi->is_waiting()) {
+        plain_.remove(multi);
         fail(multi, closed_);
     }
 }

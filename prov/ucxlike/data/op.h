@@ -5,9 +5,8 @@
 // for both.
 #pragma once
 
+#include "prov/ucxlike/data/match.h"
 #include "prov/ucxlike/engine.h"
-
-#include "ucs/match.h"
 
 #include <sys/uio.h>
 
@@ -48,36 +47,14 @@ struct tx_op {
     uint8_t inject[limit::inject];
 };
 
-// What a tagged receive asks for and what a message has; also used, without tag, for untagged ones.
-struct tag_policy {
-    struct pattern {
-        uint64_t tag;
-        uint64_t ignore;
-        const conn *source; // nullptr: any
-    };
-    struct key {
-        uint64_t tag;
-        const conn *source;
-    };
-    static bool is_exact(const pattern &p) { return p.ignore == 0; }
-    static bool matches(const pattern &p, const key &k)
-    {
-        return ((p.tag ^ k.tag) & ~p.ignore) == 0 && (!p.source || p.source == k.source);
-    }
-    static uint64_t hash(const pattern &p) { return p.tag; }
-    static uint64_t hash(const key &k) { return k.tag; }
-};
-using tag_matcher = ucs::matcher<tag_policy>;
-
 // A posted receive. A multi-receive buffer stays posted while it has room, and each message that
 // still moves into it has an operation of its own (parent).
-struct rx_op : tag_matcher::recv_entry {
-    ucs::list_node node; // of the untagged receives, or of the ones in progress
+struct rx_op : matcher::recv_entry {
+    ucs::list_node node; // of the receives in progress
     rx_queue *queue;     // of a receive in progress; nullptr: it is gone
     endpoint *owner;
     void *context;
     uint64_t flags; // FI_COMPLETION, FI_MULTI_RECV, FI_TAGGED
-    tag_policy::pattern what;
     size_t total;
     size_t count;
     iovec iov[limit::iov];
@@ -98,9 +75,8 @@ struct rx_op : tag_matcher::recv_entry {
 };
 
 // A message that no receive waits for.
-struct msg_in : tag_matcher::msg_entry {
+struct msg_in : matcher::msg_entry {
     enum class data : uint8_t { copied, held, rendezvous, lost };
-    ucs::list_node node; // of the untagged messages
     conn *from;
     endpoint *owner;
     wire::words m;

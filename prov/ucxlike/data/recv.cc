@@ -28,7 +28,7 @@ void rx_queue::fail(rx_op *r, int error)
     if (cq *q = cq_of(ep)) {
         uint64_t flags = FI_RECV | (r->flags & FI_TAGGED ? FI_TAGGED : FI_MSG);
         q->write_error({r->context, flags, 0, r->count ? r->iov[0].iov_base : nullptr, 0,
-                        r->what.tag, FI_ADDR_NOTAVAIL},
+                        r->key.tag, FI_ADDR_NOTAVAIL},
                        error, error);
     }
     if (ep && ep->recv_cntr) {
@@ -47,29 +47,18 @@ ssize_t rx_queue::post(endpoint *ep, const recv_call &c)
     if (UCS_UNLIKELY(!r)) {
         return -FI_EAGAIN;
     }
-    if (UCS_LIKELY(msgs_.empty())) {
-        if (UCS_UNLIKELY(closed_ != 0)) {
-            fail(r, closed_);
+    auto *u = static_cast<msg_in *>(plain_.find_msg(r->key, 0));
+    if (UCS_UNLIKELY(u != nullptr)) {
+        if (c.flags & FI_MULTI_RECV) {
+            post_multi(r);
         } else {
-            recvs_.push_back(r);
-        }
-        return 0;
-    }
-    if (c.flags & FI_MULTI_RECV) {
-        post_multi(r);
-        return 0;
-    }
-    for (msg_in *u : msgs_) {
-        if (!c.source || u->from == c.source) {
-            u->node.unlink();
+            plain_.remove(u);
             take(r, u);
-            return 0;
         }
-    }
-    if (closed_) {
+    } else if (UCS_UNLIKELY(closed_ != 0)) {
         fail(r, closed_);
     } else {
-        recvs_.push_back(r);
+        plain_.add_recv(r);
     }
     return 0;
 }
@@ -81,53 +70,48 @@ UCS_ALWAYS_INLINE ssize_t rx_queue::post_tagged(endpoint *ep, const recv_call &c
         return -FI_EAGAIN;
     }
     r->flags |= FI_TAGGED;
-    if (auto *u = static_cast<msg_in *>(tagged_.match_msg(r->what))) {
+    if (auto *u = static_cast<msg_in *>(tagged_.find_msg(r->key, r->ignore))) {
+        tagged_.remove(u);
         take(r, u);
     } else if (UCS_UNLIKELY(closed_ != 0)) {
         fail(r, closed_);
     } else {
-        tagged_.add_recv(r, r->what);
+        tagged_.add_recv(r);
     }
     return 0;
 }
 
+rx_op *rx_queue::withdraw(matcher &from, void *context)
+{
+    auto *r = static_cast<rx_op *>(from.find_recv_if(
+        [context](matcher::recv_entry *e) { return static_cast<rx_op *>(e)->context == context; }));
+    if (r) {
+        from.remove(r);
+    }
+    return r;
+}
+
 bool rx_queue::cancel(void *context)
 {
-    rx_op *found = nullptr;
-    for (rx_op *r : recvs_) {
-        if (r->context == context) {
-            found = r;
-            r->node.unlink();
-            break;
-        }
+    rx_op *r = withdraw(plain_, context);
+    if (!r) {
+        r = withdraw(tagged_, context);
     }
-    if (!found) {
-        tagged_.for_each_recv([&](tag_matcher::recv_entry *e) {
-            auto *r = static_cast<rx_op *>(e);
-            if (!found && r->context == context) {
-                found = r;
-            }
-        });
-        if (found) {
-            tagged_.remove(found);
-        }
-    }
-    if (!found) {
+    if (!r) {
         return false;
     }
-    fail(found, FI_ECANCELED);
+    fail(r, FI_ECANCELED);
     return true;
 }
 
 void rx_queue::flush(int error)
 {
     closed_ = error;
-    while (rx_op *r = recvs_.pop_front()) {
-        fail(r, error);
-    }
-    while (auto *r = static_cast<rx_op *>(tagged_.any_recv())) {
-        tagged_.remove(r);
-        fail(r, error);
+    for (matcher *m : {&plain_, &tagged_}) {
+        while (auto *r = static_cast<rx_op *>(m->first_recv())) {
+            m->remove(r);
+            fail(r, error);
+        }
     }
 }
 

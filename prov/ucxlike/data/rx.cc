@@ -12,24 +12,22 @@ namespace ucxlike {
 
 rx_queue::~rx_queue()
 {
-    while (rx_op *r = recvs_.pop_front()) {
-        eng_->rx_ops.put(r);
-    }
-    while (auto *r = static_cast<rx_op *>(tagged_.any_recv())) {
-        tagged_.remove(r);
-        eng_->rx_ops.put(r);
+    for (matcher *m : {&plain_, &tagged_}) {
+        while (auto *r = static_cast<rx_op *>(m->first_recv())) {
+            m->remove(r);
+            eng_->rx_ops.put(r);
+        }
     }
     // Receives under way end without a word: their callbacks find no owner.
     while (rx_op *r = active_.pop_front()) {
         r->queue = nullptr;
         r->parent = nullptr;
     }
-    while (msg_in *u = msgs_.pop_front()) {
-        drop(u);
-    }
-    while (auto *u = static_cast<msg_in *>(tagged_.first_msg())) {
-        tagged_.remove(u);
-        drop(u);
+    for (matcher *m : {&plain_, &tagged_}) {
+        while (auto *u = static_cast<msg_in *>(m->first_msg())) {
+            m->remove(u);
+            drop(u);
+        }
     }
     for (auto &[context, u] : claimed_) {
         drop(u);
@@ -233,8 +231,10 @@ ucs_status_t rx_queue::deliver(rx_op *r, conn *from, const wire::words &m, void 
 ucs_status_t rx_queue::tagged_arrived(conn *from, const wire::message &m, void *data, size_t length,
                                       const ucp_am_recv_param_t *param)
 {
-    auto *r = static_cast<rx_op *>(tagged_.match_recv({m.tag, from}));
+    match_key key = {m.tag, from};
+    auto *r = static_cast<rx_op *>(tagged_.find_recv(key));
     if (UCS_LIKELY(r)) {
+        tagged_.remove(r);
         return deliver(r, from, m, data, length, param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV);
     }
     msg_in *u = eng_->msgs.get();
@@ -244,7 +244,8 @@ ucs_status_t rx_queue::tagged_arrived(conn *from, const wire::message &m, void *
     }
     u->tagged = true;
     ucs_status_t st = keep(u, from, m, data, length, param);
-    tagged_.add_msg(u, {m.tag, from});
+    u->key = key;
+    tagged_.add_msg(u);
     return st;
 }
 
@@ -252,12 +253,9 @@ ucs_status_t rx_queue::message_arrived(conn *from, const wire::message &m, void 
                                        size_t length, const ucp_am_recv_param_t *param)
 {
     bool rendezvous = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
-    for (rx_op *r : recvs_) {
-        if (r->what.source && r->what.source != from) {
-            continue;
-        }
+    while (auto *r = static_cast<rx_op *>(plain_.find_recv({0, from}))) {
         if (UCS_LIKELY(!(r->flags & FI_MULTI_RECV))) {
-            r->node.unlink();
+            plain_.remove(r);
             return deliver(r, from, m, data, length, rendezvous);
         }
         if (r->used && length > r->total - r->used) {
@@ -278,7 +276,8 @@ ucs_status_t rx_queue::message_arrived(conn *from, const wire::message &m, void 
     }
     u->tagged = false;
     ucs_status_t st = keep(u, from, m, data, length, param);
-    msgs_.push_back(u);
+    u->key = {0, from};
+    plain_.add_msg(u);
     return st;
 }
 

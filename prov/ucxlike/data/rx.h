@@ -20,7 +20,7 @@ struct recv_call {
 
 class rx_queue {
   public:
-    rx_queue(engine *eng, unsigned hash_bits) : eng_(eng), tagged_(hash_bits) {}
+    explicit rx_queue(engine *eng) : eng_(eng) {}
     // Endpoints that share the queue, and the queue its owner is bound to: what a receive that
     // meets no message has to say goes to the latter, or else to one of the former.
     void join(endpoint *ep) { members_.push_back(ep); }
@@ -48,7 +48,6 @@ class rx_queue {
 
   private:
     using recv_list = ucs::list<rx_op, &rx_op::node>;
-    using msg_list = ucs::list<msg_in, &msg_in::node>;
 
     rx_op *make(endpoint *ep, const recv_call &c);
     rx_op *slice(rx_op *multi, size_t length);
@@ -72,15 +71,15 @@ class rx_queue {
     bool fetch(rx_op *r, void *descriptor);
     static void on_fetched(void *request, ucs_status_t status, size_t length, void *arg);
     void fail(rx_op *r, int error);
+    static rx_op *withdraw(matcher &from, void *context);
 
     engine *eng_;
     std::vector<endpoint *> members_;
     cq *own_cq_ = nullptr;
     int closed_ = 0;
-    recv_list recvs_;
     recv_list active_; // a message moves in, or its sender is being told of it
-    msg_list msgs_;
-    tag_matcher tagged_;
+    matcher plain_;    // untagged: all have the same tag
+    matcher tagged_;
     std::unordered_map<void *, msg_in *> claimed_;
 };
 
@@ -93,7 +92,8 @@ UCS_ALWAYS_INLINE rx_op *rx_queue::make(endpoint *ep, const recv_call &c)
     r->owner = ep;
     r->context = c.context;
     r->flags = c.flags;
-    r->what = {c.tag, c.ignore, c.source};
+    r->key = {c.tag, c.source};
+    r->ignore = c.ignore;
     r->total = 0;
     r->count = c.count;
     for (size_t i = 0; i < c.count; ++i) {

@@ -5,7 +5,7 @@
 
 namespace ucxlike {
 
-srx::srx(domain *dom, void *context) : fid_ep(), domain_(dom), queue_(dom->fab->cm_engine(), 6)
+srx::srx(domain *dom, void *context) : fid_ep(), domain_(dom), queue_(dom->fab->cm_engine())
 {
     fid.fclass = FI_CLASS_SRX_CTX;
     fid.context = context;

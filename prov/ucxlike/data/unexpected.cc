@@ -85,12 +85,12 @@ ssize_t rx_queue::peek(endpoint *ep, const recv_call &c)
     if (!(c.flags & FI_PEEK)) {
         return claim(ep, c);
     }
-    tag_policy::pattern what = {c.tag, c.ignore, c.source};
-    auto *u = static_cast<msg_in *>(tagged_.find_msg(what));
+    match_key key = {c.tag, c.source};
+    auto *u = static_cast<msg_in *>(tagged_.find_msg(key, c.ignore));
     if (!u) {
         // An application that peeks in a loop reads error entries, which progresses nothing.
         eng_->progress();
-        u = static_cast<msg_in *>(tagged_.find_msg(what));
+        u = static_cast<msg_in *>(tagged_.find_msg(key, c.ignore));
     }
     if (!u) {
         cq *q = cq_of(ep);
@@ -158,19 +158,11 @@ ssize_t rx_queue::claim(endpoint *ep, const recv_call &c)
 
 void rx_queue::purge(conn *from)
 {
-    for (msg_in *u : msgs_) {
-        if (u->from == from) {
-            u->node.unlink();
+    for (matcher *m : {&plain_, &tagged_}) {
+        while (auto *u = static_cast<msg_in *>(m->find_msg({0, from}, ~0ull))) {
+            m->remove(u);
             drop(u);
         }
-    }
-    std::vector<msg_in *> gone;
-    while (auto *u = static_cast<msg_in *>(tagged_.find_msg({0, ~0ull, from}))) {
-        tagged_.remove(u);
-        gone.push_back(u);
-    }
-    for (msg_in *u : gone) {
-        drop(u);
     }
     std::erase_if(claimed_, [this, from](const auto &claim) {
         bool its = claim.second->from == from;
