@@ -12,8 +12,10 @@
 
 #include "ucs/sys.h"
 
+#include <algorithm>
 #include <climits>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace ucxlike {
@@ -23,8 +25,18 @@ uint64_t now_ms()
     return ucs::monotonic_ns() / 1000000;
 }
 
+// That the process may have.
+static size_t descriptors()
+{
+    rlimit most = {64, 64};
+    getrlimit(RLIMIT_NOFILE, &most);
+    return std::max<rlim_t>(most.rlim_cur, 64);
+}
+
 engine::engine(ucp_context_h context, bool locked, bool lasts)
-    : lasting(lasts), lock(locked), tx_ops(64), rx_ops(64), msgs(64)
+    : lasting(lasts), lock(locked), tx_ops(64), rx_ops(64), msgs(64),
+      most_strangers_(descriptors() / 4),
+      patience_(static_cast<uint64_t>(param_int("peer_timeout", limit::peer_timeout)))
 {
     ucp_worker_params_t params = {};
     params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;

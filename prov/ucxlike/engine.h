@@ -37,9 +37,10 @@ struct link {
     bool failed = false;
     bool closing = false;
     bool promised = false;           // it has carried what the application takes for sent
-    uint64_t accepted_at = 0;        // when a peer connected that has not said who it is; else 0
+    uint64_t accepted_at = 0;        // of a stranger: when it connected
     struct acceptor *home = nullptr; // asked whose a hello is
     ucs::list_node node;             // of the engine's failed links
+    ucs::list_node stranger;         // of its links to peers that have not said who they are
 };
 
 // A remote party as messages see it: an RDM peer or one MSG connection.
@@ -96,6 +97,9 @@ class engine {
         if (UCS_UNLIKELY(!failed_.empty())) {
             handle_failures();
         }
+        if (UCS_UNLIKELY(!strangers_.empty())) {
+            dismiss_strangers();
+        }
         read_mail();
         return n;
     }
@@ -135,6 +139,14 @@ class engine {
     {
         if (c->tx) {
             fail(c->tx, UCS_ERR_NO_MEMORY);
+        }
+    }
+    // The peer has said who it is.
+    void introduced(link *l)
+    {
+        if (l->stranger.linked()) {
+            l->stranger.unlink();
+            --strangers_count_;
         }
     }
     link *find(ucp_ep_h ep) const;
@@ -182,6 +194,9 @@ class engine {
     link *add(const ucp_ep_params_t &params, conn *owner, acceptor *home, std::string_view words,
               ucs_status_t *status);
     void handle_failures();
+    void admit_stranger(link *l);
+    UCS_NOINLINE void dismiss_strangers();
+    void dismiss(link *l);
     UCS_NOINLINE void collect_mail();
     void linger(link *l);
     void forget(link *l);
@@ -204,6 +219,10 @@ class engine {
         0; // what links that are being closed have promised is not with the peer yet
     failed_list failed_;
     std::unordered_map<ucp_ep_h, link *> links_;
+    ucs::list<link, &link::stranger> strangers_; // the first to come in front
+    size_t strangers_count_ = 0;
+    const size_t most_strangers_;
+    const uint64_t patience_; // with them, in milliseconds
 };
 
 uint64_t now_ms();

@@ -77,9 +77,35 @@ link *engine::accept(ucp_conn_request_h request, conn *owner, acceptor *home,
         PROV_INFO(EP_CTRL, "a connection went away before it was accepted: %s\n",
                   ucs_status_string(st));
     } else if (!owner) {
-        l->accepted_at = now_ms();
+        admit_stranger(l);
     }
     return l;
+}
+
+// A peer that has not said who it is holds a connection for some time, and only so many do.
+void engine::admit_stranger(link *l)
+{
+    if (strangers_count_ >= most_strangers_) {
+        dismiss(strangers_.front());
+    }
+    l->accepted_at = now_ms();
+    strangers_.push_back(l);
+    ++strangers_count_;
+}
+
+void engine::dismiss_strangers()
+{
+    uint64_t now = now_ms();
+    for (link *l; (l = strangers_.front()) && now - l->accepted_at >= patience_;) {
+        dismiss(l);
+    }
+}
+
+void engine::dismiss(link *l)
+{
+    PROV_INFO(EP_CTRL, "link %p: the peer has not said who it is\n", static_cast<void *>(l));
+    introduced(l);
+    fail(l, UCS_ERR_TIMED_OUT);
 }
 
 ucp_listener_h engine::listen(const address &at, acceptor *a, address *actual)
@@ -173,6 +199,7 @@ void engine::close(link *l, bool force)
 {
     l->closing = true;
     l->owner = nullptr;
+    introduced(l);
     if (l->promised && !force) {
         linger(l);
     }
@@ -220,6 +247,7 @@ void engine::forget(link *l)
     if (l->node.linked()) {
         l->node.unlink();
     }
+    introduced(l);
     auto it = links_.find(l->ep);
     if (it != links_.end() && it->second == l) {
         links_.erase(it);

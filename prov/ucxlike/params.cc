@@ -53,8 +53,11 @@ constexpr param params[] = {
     {"linger", "FI_UCXLIKE_LINGER", FI_PARAM_INT,
      "Milliseconds that closing waits for a silent peer to take what was sent completely (default: "
      "10000)"},
+    {"peer_timeout", "FI_UCXLIKE_PEER_TIMEOUT", FI_PARAM_INT,
+     "Milliseconds after which a connection to an RDM endpoint ends whose peer has not said who it "
+     "is (default: 60000)"},
 };
-static_assert(limit::tx_size == 1024 && limit::backlog == 1024);
+static_assert(limit::tx_size == 1024 && limit::backlog == 1024 && limit::peer_timeout == 60000);
 
 const param &row_of(const char *name)
 {

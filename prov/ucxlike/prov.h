@@ -42,6 +42,7 @@ constexpr size_t cq_size = 1024;
 constexpr size_t max_msg = size_t(1) << 40;
 constexpr size_t min_multi_recv = 256;
 constexpr int backlog = 1024;
+constexpr int peer_timeout = 60000; // milliseconds
 constexpr size_t atomic_bytes = inject / 2;
 } // namespace limit
 

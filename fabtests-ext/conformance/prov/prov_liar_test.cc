@@ -10,6 +10,7 @@
 #include <deque>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <ucp/api/ucp.h>
 
 using namespace app;
@@ -89,9 +90,13 @@ class liar {
     {
         ucp_ep_params_t p = {};
         p.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
-                       UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+                       UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
         p.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
         p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        p.err_handler.cb = [](void *arg, ucp_ep_h, ucs_status_t) {
+            ++static_cast<liar *>(arg)->lost_;
+        };
+        p.err_handler.arg = this;
         p.sockaddr.addr = reinterpret_cast<const sockaddr *>(&to);
         p.sockaddr.addrlen = sizeof(to);
         ucp_ep_h ep = nullptr;
@@ -186,6 +191,9 @@ class liar {
         return n;
     }
 
+    // Connections that the other side has ended.
+    size_t lost() const { return lost_; }
+
   private:
     void accept(ucp_conn_request_h request)
     {
@@ -224,6 +232,7 @@ class liar {
     ucp_worker_h worker_ = nullptr;
     ucp_listener_h listener_ = nullptr;
     std::deque<heard> heard_;
+    size_t lost_ = 0;
 };
 
 // The honest side: one RDM endpoint. Tells its address first.
@@ -281,6 +290,45 @@ TEST(prov_liar_test, a_connection_speaks_for_one_peer)
         p.tell(1);
     };
     EXPECT_EQ(run_pair(serve, client), "");
+}
+
+// Connects so many times and says nothing, until so many connections have ended; one that has said
+// who it is stays.
+void stay_silent(partner &p, size_t connections, size_t ended)
+{
+    sockaddr_in to = address_of(p);
+    liar l;
+    ucp_ep_h known = l.connect(to);
+    l.greet(known, 1000, 1, 98);
+    l.await(wire::acked);
+    for (size_t i = 0; i < connections; ++i) {
+        l.connect(to);
+    }
+    l.progress_until([&] { return l.lost() == ended; });
+    l.greet(known, 1000, 1, 99);
+    REQUIRE_EQ(l.await(wire::acked).m.tag, 99);
+    REQUIRE_EQ(l.lost(), ended);
+    p.tell(1);
+}
+
+TEST(prov_liar_test, silent_strangers_are_sent_away)
+{
+    auto server = [](partner &p) {
+        setenv("FI_UCXLIKE_PEER_TIMEOUT", "3000", 1);
+        serve(p);
+    };
+    EXPECT_EQ(run_pair(server, [](partner &p) { stay_silent(p, 5, 5); }), "");
+}
+
+TEST(prov_liar_test, only_so_many_strangers_are_kept)
+{
+    auto server = [](partner &p) {
+        setenv("FI_UCXLIKE_PEER_TIMEOUT", "1000000000", 1);
+        rlimit most = {256, 256};
+        REQUIRE_EQ(setrlimit(RLIMIT_NOFILE, &most), 0);
+        serve(p);
+    };
+    EXPECT_EQ(run_pair(server, [](partner &p) { stay_silent(p, 80, 80 - 256 / 4); }), "");
 }
 
 TEST(prov_liar_test, ids_cannot_be_foretold)

@@ -152,12 +152,17 @@ ssize_t rdm_endpoint::not_yet(conn *to)
     }
     if (p->greeted != p->tx) {
         p->greeted = p->tx;
-        tx_op *op = eng->begin_own();
-        wire::builder b(op->header);
-        b.say_hello(hello_for(p));
-        eng->send_own(p->tx, op, b.finish(0, wire::none), nullptr, 0);
+        greet(p);
     }
     return -FI_EAGAIN;
+}
+
+void rdm_endpoint::greet(peer *p)
+{
+    tx_op *op = eng->begin_own();
+    wire::builder b(op->header);
+    b.say_hello(hello_for(p));
+    eng->send_own(p->tx, op, b.finish(0, wire::none), nullptr, 0);
 }
 
 wire::hello rdm_endpoint::hello_for(const conn *to)

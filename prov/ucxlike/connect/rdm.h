@@ -71,6 +71,7 @@ class rdm_endpoint final : public endpoint, public acceptor, public engine::read
     peer *claimed(link *l, const wire::hello &h);
     void revive(peer *p, link *l);
     void welcome(peer *p, link *l, uint64_t id);
+    void greet(peer *p);
     peer *peer_at(fi_addr_t index);
 
     static int getname(fid_t f, void *addr, size_t *length);

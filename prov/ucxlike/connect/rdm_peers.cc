@@ -151,12 +151,15 @@ conn *rdm_endpoint::identify(link *l, const wire::message &m)
         }
         p->incarnation = h.incarnation;
         l->owner = p;
-        l->accepted_at = 0;
+        eng->introduced(l);
         if (!p->tx) {
             p->tx = l;
         }
         if (h.id && !p->tx_id) {
             p->tx_id = h.id;
+            if (p->tx != l) {
+                greet(p); // there nothing needs to say who we are from now on
+            }
             peer_ready();
         }
         if (p->welcomed != l) {
