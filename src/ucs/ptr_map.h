@@ -62,11 +62,15 @@ class ptr_map {
     void for_each(F &&f)
     {
         for (size_t i = 0; i < slots_.size(); ++i) {
+            ++visited_;
             if (slots_[i].object) {
                 f(slots_[i].object);
             }
         }
     }
+
+    // Slots that for_each() has looked at so far.
+    size_t visited() const { return visited_; }
 
   private:
     static constexpr uint32_t none = UINT32_MAX;
@@ -101,6 +105,7 @@ class ptr_map {
     std::vector<slot> slots_;
     uint32_t free_ = none;
     size_t count_ = 0;
+    size_t visited_ = 0;
 };
 
 } // namespace ucs

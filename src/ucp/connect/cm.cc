@@ -234,7 +234,7 @@ void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
                         ep->local_id};
     std::vector<uint8_t> data = hello(m, head, mine);
     cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
-    ep->control->cm = connection;
+    set_connection(ep, connection);
     connection->private_data = std::move(data);
     keep_callback(ep, mine);
 
@@ -258,7 +258,7 @@ void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
     ucs_status_t status = uct_ep_create(&params, &connection->uct);
     if (status != UCS_OK) {
         connection->uct = nullptr;
-        m.connections.release(std::exchange(ep->control->cm, nullptr));
+        m.connections.release(set_connection(ep, nullptr));
         ep->worker->post_event({event::kind::failed, status, ep->local_id});
     }
 }
@@ -283,7 +283,7 @@ void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &cl
     cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
     connection->peer_id = client.ep_id;
     connection->peer_uuid = peer.uuid;
-    ep->control->cm = connection;
+    set_connection(ep, connection);
     keep_callback(ep, mine);
     uct_ep_params_t params = {};
     params.field_mask = UCT_EP_PARAM_FIELD_CM | UCT_EP_PARAM_FIELD_CONN_REQUEST |
@@ -303,7 +303,7 @@ void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &cl
     request->uct = nullptr; // consumed, also by an error
     if (status != UCS_OK) {
         connection->uct = nullptr;
-        m.connections.release(std::exchange(ep->control->cm, nullptr));
+        m.connections.release(set_connection(ep, nullptr));
         throw ucs::error(status, "ucp_ep_create: the client is gone: %s",
                          ucs_status_string(status));
     }

@@ -49,6 +49,7 @@ cm_connection::~cm_connection()
         all_.to_peer.erase(first);
     }
     if (lane_) {
+        all_.by_lane.erase(lane_);
         uct_ep_pending_purge(
             lane_, [](uct_pending_req_t *, void *) {}, nullptr);
         (void)uct_ep_flush(lane_, UCT_FLUSH_FLAG_CANCEL, nullptr);
@@ -61,7 +62,21 @@ cm_connection::~cm_connection()
 
 ucs_status_t cm_connection::open_lane(const unpacked_address &peer)
 {
-    return lane_ ? UCS_OK : connect_lane(worker, peer, &lane_);
+    if (lane_) {
+        return UCS_OK;
+    }
+    uct_ep_h lane = nullptr;
+    ucs_status_t status = connect_lane(worker, peer, &lane);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = ucs::guard([&] { all_.by_lane.emplace(lane, this); });
+    if (status != UCS_OK) {
+        uct_ep_destroy(lane);
+        return status;
+    }
+    lane_ = lane;
+    return UCS_OK;
 }
 
 ucs_status_t cm_connection::send_unsent() noexcept
@@ -117,6 +132,30 @@ void cm_connections::release(cm_connection *connection) noexcept
     }
 }
 
+cm_connection *set_connection(ucp_ep *ep, cm_connection *connection) noexcept
+{
+    ep_control &c = *ep->control;
+    if (c.cm) {
+        c.cm->members.erase(&c);
+    }
+    if (connection) {
+        connection->members.push_back(&c);
+    }
+    return std::exchange(c.cm, connection);
+}
+
+cm_connection *set_joining(ucp_ep *ep, cm_connection *connection) noexcept
+{
+    ep_control &c = *ep->control;
+    if (c.joining) {
+        c.joining->joining.erase(&c);
+    }
+    if (connection) {
+        connection->joining.push_back(&c);
+    }
+    return std::exchange(c.joining, connection);
+}
+
 void share_connection(ucp_ep *ep, const unpacked_address &peer)
 {
     ep_control &c = *ep->control;
@@ -129,7 +168,7 @@ void share_connection(ucp_ep *ep, const unpacked_address &peer)
     if (none_yet || to_share->disconnected || to_share->open_lane(peer) != UCS_OK) {
         return;
     }
-    c.joining = to_share;
+    set_joining(ep, to_share);
     ++to_share->users;
     c.todo |= TODO_SHARE;
     ep_drain(ep);
@@ -165,9 +204,9 @@ void on_share(ucp_ep *ep, share_request asked)
     if (keep_addresses(ep) != UCS_OK) {
         return;
     }
-    c.cm->given_up = true;
-    c.cm->users = 0;
-    c.cm = &to_share;
+    cm_connection *own = set_connection(ep, &to_share);
+    own->given_up = true;
+    own->users = 0;
     ++to_share.users;
     c.todo |= TODO_SHARED;
     ep_drain(ep);
@@ -184,10 +223,10 @@ void on_shared(ucp_ep *ep)
     }
     cm_connections &all = worker_cm(ep->worker).connections;
     auto own = all.by_id.find(c.cm->id);
+    set_connection(ep, set_joining(ep, nullptr));
     all.ended.push_back(std::move(own->second));
     all.by_id.erase(own);
     ep->worker->schedule();
-    c.cm = std::exchange(c.joining, nullptr);
 }
 
 ucs_status_t query_addresses(const ucp_ep *ep, cm_addresses *out) noexcept
@@ -217,12 +256,12 @@ void leave_connection(ucp_ep *ep) noexcept
     }
     cm_connections &all = worker_cm(ep->worker).connections;
     if (c.joining) {
-        all.release(std::exchange(c.joining, nullptr));
+        all.release(set_joining(ep, nullptr));
     }
     if (c.cm->shared() && !c.cm->disconnected && !c.close_sent && ep->remote_id != 0) {
         c.cm->send_notice(notice_of(ep, wireup_kind::close));
     }
-    all.release(std::exchange(c.cm, nullptr));
+    all.release(set_connection(ep, nullptr));
 }
 
 void on_connection_ended(ucp_worker *worker, uint64_t id) noexcept
@@ -239,16 +278,14 @@ void on_connection_ended(ucp_worker *worker, uint64_t id) noexcept
         return;
     }
     ++ended->users; // for the time of this call
+    while (ep_control *c = ended->joining.front()) {
+        c->todo &= ~unsigned(TODO_SHARE);
+        all.release(set_joining(c->pend.ep, nullptr));
+    }
     std::vector<ucp_ep *> members;
-    worker->ep_ids.for_each([&](ucp_ep *ep) {
-        if (ep->control->joining == ended) {
-            all.release(std::exchange(ep->control->joining, nullptr));
-            ep->control->todo &= ~unsigned(TODO_SHARE);
-        }
-        if (ep->control->cm == ended) {
-            members.push_back(ep);
-        }
-    });
+    for (ep_control *c : ended->members) {
+        members.push_back(c->pend.ep);
+    }
     for (ucp_ep *ep : members) {
         on_disconnected(ep);
     }

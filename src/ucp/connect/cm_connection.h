@@ -40,12 +40,7 @@ class cm_connection {
     // The peer learns that an endpoint was closed, now or once the lane has room.
     void send_notice(const wireup_hdr &notice) noexcept;
     // What the peer was not told it learns from the connection's end.
-    void on_lane_failed(uct_ep_h lane) noexcept
-    {
-        if (lane == lane_) {
-            unsent_.clear();
-        }
-    }
+    void on_lane_failed() noexcept { unsent_.clear(); }
 
     ucp_worker *const worker;
     const uint64_t id;      // of the endpoint that it was made for
@@ -53,6 +48,8 @@ class cm_connection {
     uint64_t peer_uuid = 0; // of the peer's worker
     uct_ep_h uct = nullptr;
     unsigned users = 1; // endpoints that have it, or have asked to share it
+    ucs::list<ep_control, &ep_control::cm_node> members;      // that have it
+    ucs::list<ep_control, &ep_control::joining_node> joining; // that have asked
     bool established = false;
     bool disconnected = false;
     bool given_up = false;             // by its endpoint; the client will end it
@@ -86,6 +83,7 @@ struct share_request {
 
 // The connections of a worker.
 struct cm_connections {
+    std::unordered_map<uct_ep_h, cm_connection *> by_lane;
     std::unordered_map<uint64_t, std::unique_ptr<cm_connection>> by_id;
     std::unordered_map<uint64_t, cm_connection *> to_peer; // what clients share, by worker
     std::vector<std::unique_ptr<cm_connection>> ended;     // for the next round
@@ -94,11 +92,16 @@ struct cm_connections {
     void release(cm_connection *connection) noexcept; // of one user
     void on_lane_failed(uct_ep_h lane) noexcept
     {
-        for (auto &[id, connection] : by_id) {
-            connection->on_lane_failed(lane);
+        if (auto found = by_lane.find(lane); found != by_lane.end()) {
+            found->second->on_lane_failed();
         }
     }
 };
+
+// The endpoint's connection from now on, or the one that it asks to share; nullptr: none. Returns
+// the one before, of which the endpoint still counts as a user.
+cm_connection *set_connection(ucp_ep *ep, cm_connection *connection) noexcept;
+cm_connection *set_joining(ucp_ep *ep, cm_connection *connection) noexcept;
 
 // A client endpoint stands: share a connection, or have its own shared from now on.
 void share_connection(ucp_ep *ep, const unpacked_address &peer);

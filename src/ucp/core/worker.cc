@@ -29,18 +29,7 @@ namespace {
 
 ucs_status_t lane_failed(void *arg, uct_ep_h uct_ep, ucs_status_t status)
 {
-    auto *worker = static_cast<iface *>(arg)->worker;
-    ucp_ep *found = nullptr;
-    worker->ep_ids.for_each([&](ucp_ep *ep) {
-        for (unsigned i = 0; i < ep->lane_count; ++i) {
-            found = ep->lanes[i].ep == uct_ep ? ep : found;
-        }
-    });
-    if (found) {
-        found->set_failed(status == UCS_OK ? UCS_ERR_ENDPOINT_TIMEOUT : status);
-    } else if (worker->cm) {
-        worker->cm->connections.on_lane_failed(uct_ep);
-    }
+    on_lane_failed(static_cast<iface *>(arg)->worker, uct_ep, status);
     return UCS_OK;
 }
 

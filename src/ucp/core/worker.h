@@ -124,6 +124,7 @@ struct ucp_worker {
     unsigned flags = 0;
     std::string name;
     ucs::ptr_map<ucp_ep> ep_ids;
+    std::unordered_map<uct_ep_h, ucp_ep *> lane_owners;
     ucp::mem_views memory; // of the context's mappings
     std::vector<std::unique_ptr<ucp::iface>> ifaces;
     size_t max_am_header = SIZE_MAX;           // over any of them

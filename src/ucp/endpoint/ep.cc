@@ -3,6 +3,7 @@
 // An endpoint's queue, its states, failure and end.
 #include "ucp/endpoint/ep.h"
 
+#include "ucp/connect/cm.h"
 #include "ucp/connect/cm_connection.h"
 #include "ucp/connect/wireup.h"
 #include "ucp/endpoint/ep_control.h"
@@ -311,11 +312,22 @@ void ep_teardown_lanes(ucp_ep *ep) noexcept
     c.armed = false;
     for (unsigned i = 0; i < ep->lane_count; ++i) {
         (void)uct_ep_flush(ep->lanes[i].ep, UCT_FLUSH_FLAG_CANCEL, nullptr);
+        ep->worker->lane_owners.erase(ep->lanes[i].ep);
         uct_ep_destroy(ep->lanes[i].ep);
     }
     ep->lane_count = 0;
     ep->am_ep = nullptr;
     leave_connection(ep);
+}
+
+void on_lane_failed(ucp_worker *worker, uct_ep_h lane, ucs_status_t status) noexcept
+{
+    auto owner = worker->lane_owners.find(lane);
+    if (owner != worker->lane_owners.end()) {
+        owner->second->set_failed(status == UCS_OK ? UCS_ERR_ENDPOINT_TIMEOUT : status);
+    } else if (worker->cm) {
+        worker->cm->connections.on_lane_failed(lane);
+    }
 }
 
 void ep_destroy(ucp_ep *ep) noexcept

@@ -84,6 +84,8 @@ struct ep_control {
     // Endpoints of the connection manager.
     cm_connection *cm = nullptr;
     cm_connection *joining = nullptr;           // the peer was asked to share it
+    ucs::list_node cm_node;                     // among those that have `cm`
+    ucs::list_node joining_node;                // among those that asked for `joining`
     std::unique_ptr<share_request> early_share; // came before the client's notice
     std::unique_ptr<cm_addresses> addresses;
     void (*answered)(void *arg, const void *data, size_t length) = nullptr; // greeting.h
@@ -115,6 +117,8 @@ void ep_connected(ucp_ep *ep) noexcept; // the peer's id is known and both sides
 void ep_tell_answer(ucp_ep *ep) noexcept;
 void ep_tell_answer_when_up(ucp_ep *ep) noexcept;
 void ep_teardown_lanes(ucp_ep *ep) noexcept;
+// The transport lost a lane, of an endpoint or of a connection.
+void on_lane_failed(ucp_worker *worker, uct_ep_h lane, ucs_status_t status) noexcept;
 void ep_abort_requests(ucp_ep *ep, ucs_status_t status) noexcept;
 void ep_destroy(ucp_ep *ep) noexcept; // at once; not inside a transport's callback
 ucp_ep *ep_new(ucp_worker *worker, ep_origin origin);

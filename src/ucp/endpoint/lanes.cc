@@ -7,6 +7,7 @@
 #include "ucp/core/print.h"
 #include "ucp/mem/mem.h"
 
+#include "ucs/error.h"
 #include "ucs/log.h"
 
 #include <algorithm>
@@ -72,6 +73,11 @@ ucs_status_t add_lane(ucp_ep *ep, const candidate &c)
         const auto &desc = ep->worker->context->resources[c.local->resource].desc;
         ucs_debug("ep %p: no lane over %s/%s: %s", static_cast<void *>(ep), desc.tl_name,
                   desc.dev_name, ucs_status_string(status));
+        return status;
+    }
+    status = ucs::guard([&] { ep->worker->lane_owners.emplace(handle, ep); });
+    if (status != UCS_OK) {
+        uct_ep_destroy(handle);
         return status;
     }
     lane &l = ep->lanes[ep->lane_count++];

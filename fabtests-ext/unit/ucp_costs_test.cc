@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What happens to some endpoints costs the same however many others there are. The tests count the
+// endpoints that are looked at.
+#include "fabtests-ext/common/ucp_entity.h"
+#include "ucp/connect/cm.h"
+#include "ucp/connect/cm_connection.h"
+#include "ucp/endpoint/ep_control.h"
+
+#include <list>
+
+namespace {
+
+using namespace ucp_test;
+
+// Nothing looks at the endpoints in the background.
+options quiet(const char *tls)
+{
+    options o;
+    o.tls = tls;
+    o.config = {{"KEEPALIVE_INTERVAL", "inf"}};
+    return o;
+}
+
+// Endpoints of a worker to itself.
+struct crowd {
+    explicit crowd(entity &e, size_t count) : owner(e)
+    {
+        std::vector<char> address = e.address();
+        for (size_t i = 0; i < count; ++i) {
+            members.emplace_back();
+            EXPECT_EQ(UCS_OK, create_ep(e, address, &members.back().ep, &members.back().seen));
+            eps.push_back(members.back().ep);
+        }
+    }
+    ~crowd()
+    {
+        for (ucp_ep_h ep : eps) {
+            EXPECT_EQ(UCS_OK, wait({&owner}, close_nb(ep, true)));
+        }
+    }
+    crowd(const crowd &) = delete;
+    crowd &operator=(const crowd &) = delete;
+
+    int failures() const
+    {
+        int sum = 0;
+        for (const member &m : members) {
+            sum += m.seen.count;
+        }
+        return sum;
+    }
+
+    struct member {
+        ucp_ep_h ep = nullptr;
+        errors seen;
+    };
+    entity &owner;
+    std::list<member> members;
+    std::vector<ucp_ep_h> eps;
+};
+
+TEST(ucp_costs, a_lost_lane_fails_its_endpoint_and_looks_at_no_other)
+{
+    entity e(quiet("self"));
+    {
+        crowd all(e, 300);
+        ucp_ep_h lost = all.eps[200];
+        size_t visited = e.worker->ep_ids.visited();
+        ucp::on_lane_failed(e.worker, lost->lanes[0].ep, UCS_ERR_CONNECTION_RESET);
+        EXPECT_EQ(visited, e.worker->ep_ids.visited());
+        EXPECT_EQ(UCS_ERR_CONNECTION_RESET, lost->status);
+        EXPECT_TRUE(run_until({&e}, [&] { return all.failures() > 0; }));
+        EXPECT_EQ(1, all.failures());
+        EXPECT_EQ(visited, e.worker->ep_ids.visited());
+    }
+    EXPECT_TRUE(e.worker->lane_owners.empty());
+}
+
+TEST(ucp_costs, the_failure_of_a_lane_that_is_gone_fails_nothing)
+{
+    entity e(quiet("self"));
+    crowd all(e, 2);
+    uct_ep_h lane = all.eps[0]->lanes[0].ep;
+    ucp::ep_teardown_lanes(all.eps[0]);
+    ucp::on_lane_failed(e.worker, lane, UCS_ERR_CONNECTION_RESET);
+    EXPECT_EQ(UCS_OK, all.eps[0]->status);
+    EXPECT_EQ(UCS_OK, all.eps[1]->status);
+}
+
+// Clients of one server, each with some endpoints that share a connection.
+struct clients {
+    clients(entity &s, size_t workers, size_t each) : owner(s), listening(s)
+    {
+        for (size_t i = 0; i < workers; ++i) {
+            client &c = all.emplace_back(quiet("tcp"));
+            for (size_t k = 0; k < each; ++k) {
+                connection &made = c.connections.emplace_back(c.of, s, listening);
+                ping(c.of, made.client, s);
+                ping(s, made.server, c.of);
+            }
+            EXPECT_TRUE(run_until({&c.of, &s}, [&] { return shared(c); }));
+        }
+    }
+    ~clients()
+    {
+        for (client &c : all) {
+            for (connection &k : c.connections) {
+                EXPECT_EQ(UCS_OK, wait({&c.of, &owner}, close_nb(k.client, true)));
+                EXPECT_EQ(UCS_OK, wait({&c.of, &owner}, close_nb(k.server, true)));
+            }
+        }
+    }
+    clients(const clients &) = delete;
+    clients &operator=(const clients &) = delete;
+
+    struct client {
+        explicit client(const options &o) : of(o) {}
+        entity of;
+        std::list<connection> connections;
+    };
+
+    // By all on both sides.
+    static bool shared(const client &c)
+    {
+        const connection &first = c.connections.front();
+        return std::all_of(c.connections.begin(), c.connections.end(), [&](const connection &k) {
+            return k.client->control->cm == first.client->control->cm &&
+                   k.server->control->cm == first.server->control->cm;
+        });
+    }
+
+    entity &owner;
+    server listening;
+    std::list<client> all;
+};
+
+TEST(ucp_costs, the_end_of_a_connection_looks_at_the_endpoints_that_share_it_alone)
+{
+    entity s(quiet("tcp"));
+    clients peers(s, 4, 3);
+    clients::client &gone = *std::next(peers.all.begin(), 2);
+    ucp::cm_connection *ended = gone.connections.front().server->control->cm;
+    size_t visited = s.worker->ep_ids.visited();
+    ucp::on_connection_ended(s.worker, ended->id);
+    EXPECT_EQ(visited, s.worker->ep_ids.visited());
+    for (clients::client &c : peers.all) {
+        for (connection &k : c.connections) {
+            EXPECT_EQ(&c == &gone, k.server->control->cm_disconnected);
+        }
+    }
+}
+
+TEST(ucp_costs, a_connection_knows_its_endpoints_and_its_lane_while_they_last)
+{
+    entity s(quiet("tcp"));
+    ucp::cm_connections *known = nullptr;
+    {
+        clients peers(s, 2, 3);
+        known = &s.worker->cm->connections;
+        EXPECT_EQ(2u, known->by_lane.size());
+        for (auto &[lane, connection] : known->by_lane) {
+            unsigned members = 0;
+            for (ucp::ep_control *c : connection->members) {
+                EXPECT_EQ(connection, c->cm);
+                ++members;
+            }
+            EXPECT_EQ(3u, members);
+            EXPECT_EQ(3u, connection->users);
+            EXPECT_TRUE(connection->joining.empty());
+        }
+    }
+    EXPECT_TRUE(run_until({&s}, [&] { return known->by_lane.empty() && known->by_id.empty(); }));
+}
+
+} // namespace
