@@ -173,4 +173,120 @@ TEST(ucp_costs, a_connection_knows_its_endpoints_and_its_lane_while_they_last)
     EXPECT_TRUE(run_until({&s}, [&] { return known->by_lane.empty() && known->by_id.empty(); }));
 }
 
+size_t length(ucp::ep_list &list)
+{
+    size_t n = 0;
+    for (ucp::ep_link *link : list) {
+        n += link->ep != nullptr;
+    }
+    return n;
+}
+
+// Endpoints to another worker, with a key each for a word of its memory.
+struct putters {
+    explicit putters(size_t count) : mine(with_rma()), theirs(with_rma())
+    {
+        ucp_mem_map_params_t params = {};
+        params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+        params.address = &target;
+        params.length = sizeof(target);
+        EXPECT_EQ(UCS_OK, ucp_mem_map(theirs.context, &params, &memh));
+        void *packed = nullptr;
+        size_t size = 0;
+        EXPECT_EQ(UCS_OK, ucp_rkey_pack(theirs.context, memh, &packed, &size));
+        std::vector<char> address = theirs.address();
+        for (size_t i = 0; i < count; ++i) {
+            eps.push_back(nullptr);
+            keys.push_back(nullptr);
+            EXPECT_EQ(UCS_OK, create_ep(mine, address, &eps.back()));
+            EXPECT_EQ(UCS_OK, ucp_ep_rkey_unpack(eps.back(), packed, &keys.back()));
+        }
+        ucp_rkey_buffer_release(packed);
+    }
+    ~putters()
+    {
+        for (size_t i = 0; i < eps.size(); ++i) {
+            ucp_rkey_destroy(keys[i]);
+            EXPECT_EQ(UCS_OK, wait({&mine, &theirs}, close_nb(eps[i])));
+        }
+        EXPECT_EQ(UCS_OK, ucp_mem_unmap(theirs.context, memh));
+    }
+    putters(const putters &) = delete;
+    putters &operator=(const putters &) = delete;
+
+    static options with_rma()
+    {
+        options o = quiet("tcp");
+        o.features = UCP_FEATURE_RMA;
+        return o;
+    }
+
+    void put(size_t i)
+    {
+        ucp_request_param_t param = {};
+        ucs_status_ptr_t request = ucp_put_nbx(
+            eps[i], &word, sizeof(word), reinterpret_cast<uint64_t>(&target), keys[i], &param);
+        EXPECT_EQ(UCS_OK, wait({&mine, &theirs}, request));
+    }
+
+    void flush()
+    {
+        ucp_request_param_t param = {};
+        EXPECT_EQ(UCS_OK, wait({&mine, &theirs}, ucp_worker_flush_nbx(mine.worker, &param)));
+    }
+
+    entity mine, theirs;
+    uint64_t word = 1, target = 0;
+    ucp_mem_h memh = nullptr;
+    std::vector<ucp_ep_h> eps;
+    std::vector<ucp_rkey_h> keys;
+};
+
+TEST(ucp_costs, a_fence_and_a_flush_look_at_the_endpoints_that_were_used_alone)
+{
+    putters all(40);
+    ucp_worker_h worker = all.mine.worker;
+    for (size_t i = 0; i < all.eps.size(); ++i) {
+        all.put(i);
+    }
+    EXPECT_EQ(40u, length(worker->unfenced));
+    EXPECT_EQ(40u, length(worker->unflushed));
+    size_t visited = worker->ep_ids.visited();
+    for (int turn = 0; turn < 2; ++turn) { // the first one ends what is in flight
+        EXPECT_EQ(UCS_OK, ucp_worker_fence(worker));
+        all.flush();
+    }
+    EXPECT_EQ(0u, length(worker->unfenced));
+    EXPECT_EQ(0u, length(worker->unflushed));
+
+    all.word = 7;
+    for (size_t i : {3, 17, 39}) {
+        all.put(i);
+    }
+    EXPECT_EQ(3u, length(worker->unfenced));
+    EXPECT_EQ(3u, length(worker->unflushed));
+    EXPECT_EQ(UCS_OK, ucp_worker_fence(worker));
+    EXPECT_EQ(0u, length(worker->unfenced));
+    all.flush();
+    EXPECT_EQ(7u, all.target);
+    all.flush();
+    EXPECT_EQ(0u, length(worker->unflushed));
+    EXPECT_EQ(visited, worker->ep_ids.visited());
+}
+
+TEST(ucp_costs, an_endpoint_that_is_closed_leaves_the_lists_of_its_worker)
+{
+    putters all(3);
+    all.put(1);
+    EXPECT_EQ(1u, length(all.mine.worker->unfenced));
+    ucp_rkey_destroy(all.keys[1]);
+    EXPECT_EQ(UCS_OK, wait({&all.mine, &all.theirs}, close_nb(all.eps[1])));
+    all.eps.erase(all.eps.begin() + 1);
+    all.keys.erase(all.keys.begin() + 1);
+    EXPECT_EQ(0u, length(all.mine.worker->unfenced));
+    EXPECT_EQ(0u, length(all.mine.worker->unflushed));
+    EXPECT_EQ(UCS_OK, ucp_worker_fence(all.mine.worker));
+    all.flush();
+}
+
 } // namespace

@@ -252,12 +252,7 @@ ucs_status_t ucp_worker_fence(ucp_worker_h worker)
             return status;
         }
     }
-    ucs_status_t status = UCS_OK;
-    worker->ep_ids.for_each([&](ucp_ep *ep) {
-        ucs_status_t fenced = ucp::ep_fence(ep);
-        status = fenced == UCS_OK ? status : fenced;
-    });
-    return status;
+    return ucp::worker_fence(worker);
 }
 
 ucs_status_ptr_t ucp_worker_flush_nbx(ucp_worker_h worker, const ucp_request_param_t *param)

@@ -51,6 +51,14 @@ struct iface {
     std::vector<uint8_t> iface_addr;
 };
 
+// An endpoint in a list of the worker.
+struct ep_link {
+    ucs::list_node node;
+    ucp_ep *const ep;
+    uint64_t round = 0; // of what looked at it last
+};
+using ep_list = ucs::list<ep_link, &ep_link::node>;
+
 // What a connection manager's callback leaves for progress. The endpoint is named by id, so an
 // event for one that is gone finds nothing.
 struct event {
@@ -141,6 +149,11 @@ struct ucp_worker {
     std::vector<std::unique_ptr<ucp_ep>> graveyard;
     std::vector<ucp_listener *> listeners;
     ucs::list<ucp_request, &ucp_request::node> flushes; // worker flushes in flight
+    // Endpoints that may have something for a fence, or a flush, of the worker. These look at no
+    // others, and take out those that have nothing.
+    ucp::ep_list unfenced;
+    ucp::ep_list unflushed;
+    uint64_t fences = 0;
     ucp::settling settling;
     uint64_t stale_messages = 0; // that named an endpoint or request which is gone
 

@@ -20,7 +20,10 @@ ucp_ep::ucp_ep(ucp_worker *w, ucp::ep_origin o)
     control->pend.ep = this;
 }
 
-ucp_ep::~ucp_ep() = default;
+ucp_ep::~ucp_ep()
+{
+    leave_lists();
+}
 
 ucp::ep_control::ep_control() = default;
 ucp::ep_control::~ep_control() = default;
@@ -35,6 +38,7 @@ void ucp_ep::queue(ucp_request *req) noexcept
 {
     req->flags |= ucp::REQ_LISTED;
     pending.push_back(req);
+    note_busy();
     sendable = false;
     if (remote_id == 0 && origin == ucp::ep_origin::address && state == ucp::ep_state::connecting &&
         control->close_seen) {
@@ -43,6 +47,15 @@ void ucp_ep::queue(ucp_request *req) noexcept
         control->todo |= ucp::TODO_REQUEST;
     }
     ucp::ep_drain(this);
+}
+
+void ucp_ep::leave_lists() noexcept
+{
+    for (ucp::ep_link *link : {&unfenced, &unflushed}) {
+        if (link->node.linked()) {
+            link->node.unlink();
+        }
+    }
 }
 
 void ucp_ep::rma_done() noexcept
@@ -126,6 +139,7 @@ ucs_status_t send_waiting(ucp_ep *ep, uint8_t *full)
         if (status == UCS_ERR_NO_RESOURCE || status == UCS_INPROGRESS) {
             req->flags |= REQ_LISTED;
             ep->pending.push_front(req);
+            ep->note_busy(); // a callback may have fenced or flushed meanwhile
             if (status == UCS_ERR_NO_RESOURCE) {
                 *full = req->pend_lane;
                 return status;
@@ -339,6 +353,7 @@ void ep_destroy(ucp_ep *ep) noexcept
         worker->matcher->remove(ep->control->peer_uuid, ep->control->sn, ep);
     }
     worker->ep_ids.erase(ep->local_id);
+    ep->leave_lists();
     worker->proto->announced.endpoint_gone(ep->control->peer_uuid);
     if (ep->control->deferred) {
         std::erase(worker->deferred, ep);
@@ -397,6 +412,7 @@ void ep_run_deferred(ucp_ep *ep) noexcept
             unsent.splice_back(ep->pending);
             ep->pending.splice_back(unsent);
             if (!ep->pending.empty()) {
+                ep->note_busy();
                 c.close_seen = false;
                 start_wireup(ep);
             }

@@ -117,10 +117,36 @@ struct ucp_ep {
     ucp::ep_limits limits;
     ucp::lane lanes[ucp::MAX_LANES];
 
+    // In worker->unfenced and worker->unflushed.
+    ucp::ep_link unfenced{{}, this};
+    ucp::ep_link unflushed{{}, this};
+    // The next fence has to look at this endpoint.
+    UCS_ALWAYS_INLINE void note_unfenced() noexcept
+    {
+        if (UCS_UNLIKELY(!unfenced.node.linked())) {
+            worker->unfenced.push_back(&unfenced);
+        }
+    }
+    // So has the next flush.
+    UCS_ALWAYS_INLINE void note_busy() noexcept
+    {
+        note_unfenced();
+        if (UCS_UNLIKELY(!unflushed.node.linked())) {
+            worker->unflushed.push_back(&unflushed);
+        }
+    }
+
+    void leave_lists() noexcept;
+
     // Operations of the flush kind: emulated RMA counts what the target has not acknowledged yet.
     uint64_t rma_posted = 0; // in the order of sending
     uint64_t rma_acked = 0;
-    uint64_t rma_fence = 0;   // rma_posted at the last fence
+    uint64_t rma_fence = 0; // rma_posted at the last fence
+    UCS_ALWAYS_INLINE void rma_sent() noexcept
+    {
+        ++rma_posted;
+        note_busy();
+    }
     void rma_done() noexcept; // the target acknowledged one
     // The lane's own puts and gets overtake messages that the target has yet to read, which a fence
     // forbids: until those are acknowledged, what follows goes as messages, too. Who uses the

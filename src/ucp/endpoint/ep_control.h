@@ -126,6 +126,7 @@ ucp_ep *ep_new(ucp_worker *worker, ep_origin origin);
 // ---- flush and close (flush.cc, close.cc)
 void ep_flush_start(ucp_ep *ep, ucp_request *req) noexcept;
 ucs_status_t ep_fence(ucp_ep *ep) noexcept;
+ucs_status_t worker_fence(ucp_worker *worker) noexcept; // of its endpoints
 void ep_close_finish(ucp_ep *ep, ucs_status_t status) noexcept;
 ucs_status_ptr_t ep_close(ucp_ep *ep, const ucp_request_param_t *param) noexcept;
 void ep_force_close(ucp_ep *ep) noexcept;

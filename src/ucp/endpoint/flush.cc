@@ -168,6 +168,27 @@ ucs_status_t ep_fence(ucp_ep *ep) noexcept
     return UCS_OK;
 }
 
+// A callback may fence, close endpoints or post to some meanwhile. What was looked at goes to the
+// end of the list, where it ends the round.
+ucs_status_t worker_fence(ucp_worker *worker) noexcept
+{
+    ucs_status_t status = UCS_OK;
+    uint64_t round = ++worker->fences;
+    for (ep_link *link; (link = worker->unfenced.front()) != nullptr && link->round != round;) {
+        link->round = round;
+        worker->unfenced.erase(link);
+        worker->unfenced.push_back(link);
+        ucp_ep *ep = link->ep;
+        ucs_status_t fenced = ep_fence(ep);
+        status = fenced == UCS_OK ? status : fenced;
+        bool done = ep->status != UCS_OK || (ep->pending.empty() && ep->unordered == 0);
+        if (fenced == UCS_OK && done && link->node.linked()) {
+            worker->unfenced.erase(link);
+        }
+    }
+    return status;
+}
+
 } // namespace ucp
 
 // What has come behind the fence and is on its way, too, counts as what was before it.
@@ -175,6 +196,7 @@ bool ucp_ep::fence_passed() noexcept
 {
     if (lane_rma_fenced()) {
         lane_rma_wanted = true; // the next fence asks for the acknowledgement
+        note_unfenced();
         return false;
     }
     if (!pending.empty() || unordered != 0) {
@@ -245,11 +267,14 @@ ucs_status_ptr_t worker_flush(ucp_worker *worker, const ucp_request_param_t *par
     parent->flush.pending = 1;
     parent->comp.status = UCS_OK;
     std::vector<ucp_ep *> busy;
-    worker->ep_ids.for_each([&](ucp_ep *ep) {
+    for (ep_link *link : worker->unflushed) {
+        ucp_ep *ep = link->ep;
         if (ep->status == UCS_OK && (!ep->pending.empty() || ep->rma_acked < ep->rma_posted)) {
             busy.push_back(ep);
+        } else {
+            worker->unflushed.erase(link);
         }
-    });
+    }
     for (ucp_ep *ep : busy) {
         ucp_request *child = request_get_internal(worker);
         if (!child) {

@@ -89,7 +89,7 @@ ucs_status_t amo_progress(ucp_request *req) noexcept
         req->phase = PHASE_NONE;
         return static_cast<ucs_status_t>(n);
     }
-    ++ep->rma_posted; // the answer, if any, comes before the confirmation that a flush asks for
+    ep->rma_sent(); // the answer, if any, comes before the confirmation that a flush asks for
     if (!fetch) {
         complete(req, UCS_OK);
     }

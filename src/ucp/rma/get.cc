@@ -36,7 +36,7 @@ ucs_status_t software_progress(ucp_request *req) noexcept
     ep->add_outstanding(req);
     ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_RMA_GET, pack_get, req, 0);
     if (UCS_LIKELY(n >= 0)) {
-        ++ep->rma_posted; // the answer comes before the confirmation that a flush asks for
+        ep->rma_sent(); // the answer comes before the confirmation that a flush asks for
         return UCS_OK;
     }
     request_unlist(req);

@@ -87,6 +87,7 @@ bool start_native(ucp_request *req, ucs_status_t (*progress)(ucp_request *) noex
     }
     if (unordered) {
         ++req->ep->unordered;
+        req->ep->note_unfenced();
     }
     return true;
 }

@@ -81,7 +81,7 @@ ucs_status_t start_progress(ucp_request *req) noexcept
         !start_zcopy(req, ep->am_lane().md_index, software_zcopy_progress)) {
         req->progress = software_progress;
     }
-    ++ep->rma_posted;
+    ep->rma_sent();
     return req->progress(req);
 }
 
@@ -120,7 +120,7 @@ ucs_status_t put_at_once(const rma_args &a, size_t length) noexcept
     if (n < 0) {
         return static_cast<ucs_status_t>(n);
     }
-    ++ep->rma_posted;
+    ep->rma_sent();
     return UCS_OK;
 }
 

@@ -76,6 +76,7 @@ inline ucs_status_ptr_t rma_start(ucp_request *req, const ucp_request_param_t *p
 inline bool lane_serves(ucp_ep *ep, const ucp_rkey *rkey, uint8_t right) noexcept
 {
     ep->lane_rma_wanted = true;
+    ep->note_unfenced();
     return rkey->first.lane != NO_LANE && UCS_LIKELY(!(rkey->denied & right)) &&
            UCS_LIKELY(!ep->lane_rma_fenced());
 }
