@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
+#include <random>
 #include <thread>
 
 namespace {
@@ -43,6 +45,72 @@ TEST(mem_table, every_view_sees_what_comes_and_goes)
     EXPECT_EQ(1u, one.by_id.find(2).id);
     EXPECT_EQ(1u, other.by_id.find(2).id);
     EXPECT_EQ(3u, other.by_id.find(3).id);
+}
+
+// However many there are: a view that looks after each change repeats that change.
+TEST(mem_table, a_change_costs_a_view_the_change_alone)
+{
+    ucp::mem_table table;
+    ucp::mem_views views(table);
+    constexpr uint64_t count = 5000;
+    for (uint64_t id = 1; id <= count; ++id) {
+        table.by_id.add({id, id * 4096, 100, mem(id)});
+        ASSERT_EQ(mem(id), views.by_id.find(id).mem);
+    }
+    for (uint64_t id = 1; id <= count; ++id) {
+        table.by_id.remove(id);
+        ASSERT_EQ(nullptr, views.by_id.find(id).mem);
+    }
+    EXPECT_EQ(2 * count, views.by_id.renewed());
+}
+
+// What a view has not seen costs it what is there at most.
+TEST(mem_table, a_view_that_looks_seldom_copies_what_there_is)
+{
+    ucp::mem_table table;
+    for (uint64_t id = 1; id <= 10; ++id) {
+        table.by_id.add({id, id * 4096, 100, mem(id)});
+    }
+    ucp::mem_views views(table);
+    EXPECT_EQ(mem(10), views.by_id.find(10).mem);
+    for (uint64_t id = 11; id <= 5000; ++id) {
+        table.by_id.add({id, id * 4096, 100, mem(id)});
+        table.by_id.remove(id);
+    }
+    table.by_id.remove(10);
+    uint64_t before = views.by_id.renewed();
+    EXPECT_EQ(mem(9), views.by_id.find(UINT64_MAX).mem);
+    EXPECT_LE(views.by_id.renewed() - before, 100u);
+    for (uint64_t id = 1; id <= 9; ++id) {
+        EXPECT_EQ(mem(id), views.by_id.find(id).mem);
+    }
+}
+
+// A random history, against a list that is obviously right.
+TEST(mem_table, views_of_any_age_agree_with_the_list)
+{
+    std::mt19937_64 random(7);
+    std::map<uint64_t, uint64_t> right;
+    ucp::mem_table table;
+    ucp::mem_views often(table), seldom(table);
+    auto check = [&](ucp::mem_view &view, uint64_t key) {
+        auto it = right.upper_bound(key);
+        ucp_mem *expected = it == right.begin() ? nullptr : mem((--it)->second);
+        ASSERT_EQ(expected, view.find(key).mem);
+    };
+    for (uint64_t step = 1; step <= 20000; ++step) {
+        uint64_t id = random() % 300 + 1;
+        if (right.erase(id)) {
+            table.by_id.remove(id);
+        } else {
+            right[id] = step;
+            table.by_id.add({id, id * 4096, 100, mem(step)});
+        }
+        check(often.by_id, random() % 302);
+        if (random() % 200 == 0) {
+            check(seldom.by_id, random() % 302);
+        }
+    }
 }
 
 TEST(mem_table, a_mapping_holds_what_lies_in_it)

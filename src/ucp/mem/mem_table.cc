@@ -4,6 +4,7 @@
 #include "ucp/mem/mem_table.h"
 
 #include "ucs/compiler.h"
+#include "ucs/error.h"
 
 #include <algorithm>
 #include <new>
@@ -11,35 +12,62 @@
 
 namespace ucp {
 
-mem_list::entries::const_iterator mem_list::above(const entries &in, uint64_t key) const noexcept
+mapping mem_list::last_not_above(const entries &in, uint64_t key) noexcept
 {
-    return std::upper_bound(in.begin(), in.end(), key,
-                            [this](uint64_t k, const mapping &m) { return k < key_(m); });
+    auto it = in.upper_bound(key);
+    return it != in.begin() ? (--it)->second : mapping{};
 }
 
-mapping mem_list::last_not_above(const entries &in, uint64_t key) const noexcept
+bool mem_list::remove_last(entries &from, uint64_t key) noexcept
 {
-    auto it = above(in, key);
-    return it != in.begin() ? *--it : mapping{};
+    auto it = from.upper_bound(key);
+    if (it == from.begin() || (--it)->first != key) {
+        return false;
+    }
+    from.erase(it);
+    return true;
+}
+
+void mem_list::apply(entries &to, const change &c)
+{
+    if (c.added.mem) {
+        to.emplace(c.key, c.added);
+    } else {
+        remove_last(to, c.key);
+    }
+}
+
+// The entries have this change already.
+void mem_list::note(const change &c) noexcept
+{
+    uint64_t now = generation_.load(std::memory_order_relaxed) + 1;
+    if (changes_.size() >= std::max(entries_.size(), changes_min)) {
+        changes_.clear();
+        forgotten_ = now - 1;
+    }
+    if (ucs::guard([&] { changes_.push_back(c); }) != UCS_OK) {
+        changes_.clear();
+        forgotten_ = now;
+    }
+    generation_.store(now);
 }
 
 void mem_list::add(const mapping &m)
 {
     std::lock_guard guard(mutex_);
-    entries_.insert(above(entries_, key_(m)), m);
-    generation_.fetch_add(1, std::memory_order_release);
+    change c = {key_(m), m};
+    apply(entries_, c);
+    note(c);
 }
 
 void mem_list::remove(uint64_t key) noexcept
 {
     {
         std::lock_guard guard(mutex_);
-        auto it = above(entries_, key);
-        if (it == entries_.begin() || key_(*--it) != key) {
+        if (!remove_last(entries_, key)) {
             return;
         }
-        entries_.erase(it);
-        generation_.fetch_add(1);
+        note({key, {}});
     }
     await_accesses();
 }
@@ -76,12 +104,25 @@ mapping mem_view::find(uint64_t key) noexcept
     return list_.last_not_above(copy_, key);
 }
 
+void mem_view::renew()
+{
+    uint64_t now = list_.generation_.load(std::memory_order_relaxed);
+    if (seen_ < list_.forgotten_) {
+        copy_ = list_.entries_;
+        renewed_ += copy_.size();
+        seen_ = now;
+    }
+    for (; seen_ < now; ++seen_) {
+        list_.apply(copy_, list_.changes_[seen_ - list_.forgotten_]);
+        ++renewed_;
+    }
+}
+
 mapping mem_view::renew_and_find(uint64_t key) noexcept
 {
     std::lock_guard guard(list_.mutex_);
     try {
-        copy_ = list_.entries_;
-        seen_ = list_.generation_.load(std::memory_order_relaxed);
+        renew();
     } catch (const std::bad_alloc &) { // the view stays old: the next message tries again
         return list_.last_not_above(list_.entries_, key);
     }

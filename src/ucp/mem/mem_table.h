@@ -2,13 +2,17 @@
 //
 // The mappings of a context, and its workers' views of them. ucp_mem_map and ucp_mem_unmap change a
 // list under its lock. A message looks into its worker's view, a copy that is renewed, under the
-// lock, when the list has changed since: it costs a load and a search. While a message moves data
-// of a mapping its view says so, and what removes the mapping from the list waits for that.
+// lock, when the list has changed since: it costs a load and a search. A renewal repeats the
+// changes that the view has not seen. When there are more than entries the list forgets them, and a
+// view that is older copies everything: seldom enough that a change costs O(log M) either way.
+// While a message moves data of a mapping its view says so, and what removes the mapping from the
+// list waits for that.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -47,16 +51,25 @@ class mem_list {
 
   private:
     friend class mem_view;
-    using entries = std::vector<mapping>;
+    using entries = std::multimap<uint64_t, mapping>;
+    struct change {
+        uint64_t key;
+        mapping added; // of no memory: the entry was removed
+    };
+    static constexpr size_t changes_min = 64;
 
     void await_accesses() noexcept;
-    entries::const_iterator above(const entries &in, uint64_t key) const noexcept;
-    mapping last_not_above(const entries &in, uint64_t key) const noexcept;
+    void note(const change &c) noexcept;
+    static void apply(entries &to, const change &c);
+    static bool remove_last(entries &from, uint64_t key) noexcept;
+    static mapping last_not_above(const entries &in, uint64_t key) noexcept;
 
     const key_of key_;
     std::mutex mutex_;
-    std::atomic<uint64_t> generation_{0};
+    std::atomic<uint64_t> generation_{0}; // changes so far
     entries entries_;
+    uint64_t forgotten_ = 0; // changes before those that follow
+    std::vector<change> changes_;
     std::mutex views_mutex_;
     std::vector<mem_view *> views_;
 };
@@ -71,6 +84,9 @@ class mem_view {
 
     // The last entry whose key is not above this one.
     mapping find(uint64_t key) noexcept;
+
+    // Entries that renewals have copied, and changes that they have repeated.
+    uint64_t renewed() const noexcept { return renewed_; }
 
     // What find() returned since the access began stays mapped until it ends. No code of the user
     // runs meanwhile: it could unmap.
@@ -98,9 +114,11 @@ class mem_view {
     friend class mem_list;
 
     mapping renew_and_find(uint64_t key) noexcept;
+    void renew();
 
     mem_list &list_;
-    uint64_t seen_ = 0;
+    uint64_t seen_ = 0; // changes
+    uint64_t renewed_ = 0;
     mem_list::entries copy_;
     std::atomic<uint64_t> accesses_{0}; // odd: one is under way
 };
