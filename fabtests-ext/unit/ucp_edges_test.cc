@@ -10,6 +10,7 @@
 #include "ucp/proto/proto.h"
 
 #include <memory>
+#include <ucs/debug/log_def.h>
 
 namespace {
 
@@ -361,6 +362,27 @@ TEST_F(ucp_edges, messages_of_features_that_are_not_enabled_are_not_kept)
 }
 
 // A third party has an endpoint to the same worker and was told ids that are not its own.
+// Puts that are refused, then messages too short for their header.
+TEST_F(ucp_edges, what_a_peer_repeats_does_not_fill_the_log)
+{
+    static unsigned lines;
+    lines = 0;
+    ucs_log_push_handler([](const char *, unsigned, const char *, ucs_log_level_t,
+                            const ucs_log_component_config_t *, const char *, va_list) {
+        ++lines;
+        return UCS_LOG_FUNC_RC_STOP;
+    });
+    for (unsigned i = 0; i < 1000; ++i) {
+        receive(*b, ucp::AM_ID_RMA_PUT, ucp::wire::put_hdr{~uint64_t(0), 1, 0}, 8);
+    }
+    EXPECT_EQ(16u, lines); // the first ten, then 16, 32 ... 512
+    for (unsigned i = 0; i < 1000; ++i) {
+        receive(*b, ucp::AM_ID_RMA_PUT, char(0));
+    }
+    EXPECT_EQ(17u, lines);
+    ucs_log_pop_handler();
+}
+
 TEST_F(ucp_edges, answers_of_another_peer_are_dropped)
 {
     options o;

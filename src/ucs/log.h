@@ -6,6 +6,8 @@
 
 #include "ucs/compiler.h"
 
+#include <cstdint>
+
 namespace ucs::log {
 
 enum class level : int { fatal, error, warn, diag, info, debug, trace, trace_req, trace_data };
@@ -18,6 +20,13 @@ inline bool enabled(level l)
 }
 
 void set_level(level l);
+
+// Of what a peer can cause again and again, the first ten times and then each power of two have a
+// line, so that it does not fill the log. `number` counts from 1.
+constexpr bool worth_a_line(uint64_t number)
+{
+    return number <= 10 || (number & (number - 1)) == 0;
+}
 
 // "warn", "req"; false when there is no such level.
 bool parse_level(const char *text, level *l) noexcept;

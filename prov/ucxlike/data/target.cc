@@ -4,6 +4,7 @@
 #include "prov/ucxlike/data/atomic.h"
 #include "prov/ucxlike/data/rma.h"
 #include "prov/ucxlike/data/tx.h"
+#include "ucs/log.h"
 
 namespace ucxlike {
 
@@ -16,18 +17,12 @@ struct found {
     mr_access access;
 };
 
-// A peer that is refused all the time does not fill the log.
-constexpr bool worth_a_line(uint64_t number)
-{
-    return number <= 10 || (number & (number - 1)) == 0;
-}
-
 found lookup(conn *from, const wire::rma &r, uint64_t bytes, uint64_t access)
 {
     mr_access m = from->owner->dom->access_mr(r.key);
     char *at = m ? m->at(r.address, bytes, access) : nullptr;
     int error = !m ? FI_ENOKEY : !at ? FI_EACCES : 0;
-    if (error && worth_a_line(++from->eng->refused)) {
+    if (error && ucs::log::worth_a_line(++from->eng->refused)) {
         PROV_WARN(EP_DATA, "a peer's access to key 0x%lx, %lu bytes at 0x%lx, is refused: %s\n",
                   r.key, bytes, r.address, m ? "outside of the region or its rights" : "no region");
     }

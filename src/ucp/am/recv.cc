@@ -31,7 +31,9 @@ UCS_ALWAYS_INLINE const am_handler *find_handler(ucp_worker *worker, uint16_t id
     if (UCS_LIKELY(id < table.size() && (table[id].cb || table[id].old_cb))) {
         return &table[id];
     }
-    ucs_warn("worker %p: dropped an active message, no handler for id %u", (void *)worker, id);
+    if (peer_fault(worker)) {
+        ucs_warn("worker %p: dropped an active message, no handler for id %u", (void *)worker, id);
+    }
     return nullptr;
 }
 

@@ -156,6 +156,7 @@ struct ucp_worker {
     uint64_t fences = 0;
     ucp::settling settling;
     uint64_t stale_messages = 0; // that named an endpoint or request which is gone
+    uint64_t peer_faults = 0;    // messages that were damaged, or asked for what is not allowed
 
   private:
     UCS_NOINLINE unsigned progress_slow(unsigned transport_count) noexcept;

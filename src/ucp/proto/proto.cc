@@ -333,10 +333,17 @@ void drop_stale(ucp_worker *worker, const char *what) noexcept
               what);
 }
 
+bool peer_fault(ucp_worker *worker) noexcept
+{
+    return ucs::log::worth_a_line(++worker->peer_faults);
+}
+
 ucs_status_t drop_damaged(ucp_worker *worker, const char *what, size_t length) noexcept
 {
     ++worker->stale_messages;
-    ucs_warn("worker %p: dropped damaged %s message, length %zu", (void *)worker, what, length);
+    if (peer_fault(worker)) {
+        ucs_warn("worker %p: dropped damaged %s message, length %zu", (void *)worker, what, length);
+    }
     return UCS_OK;
 }
 

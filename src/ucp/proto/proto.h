@@ -189,6 +189,9 @@ ucs_status_t comp_status(const ucp_request *req) noexcept;
 void drop_stale(ucp_worker *worker, const char *what) noexcept;
 ucs_status_t drop_damaged(ucp_worker *worker, const char *what, size_t length) noexcept;
 
+// Counts a message that was damaged or asked for what is not allowed; whether it has a line.
+bool peer_fault(ucp_worker *worker) noexcept;
+
 // The ep that a message names, if it is usable.
 ucp_ep *find_usable_ep(ucp_worker *worker, uint64_t id) noexcept;
 // The request of this phase with an id.

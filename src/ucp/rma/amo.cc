@@ -186,8 +186,10 @@ ucs_status_t amo_handler(void *arg, void *data, size_t length, unsigned)
             reply.value = apply_sized(word, hdr.op, hdr.size, hdr.value, hdr.compare);
         });
     if (!good) {
-        ucs_error("worker %p: an atomic at 0x%llx is outside the mapping it names, or denied",
-                  (void *)worker, (unsigned long long)hdr.address);
+        if (peer_fault(worker)) {
+            ucs_error("worker %p: an atomic at 0x%llx is outside the mapping it names, or denied",
+                      (void *)worker, (unsigned long long)hdr.address);
+        }
         reply.status = UCS_ERR_INVALID_ADDR;
     }
     if (hdr.req == 0) {

@@ -165,9 +165,12 @@ ucs_status_t rma_get_handler(void *arg, void *data, size_t length, unsigned)
         return UCS_OK;
     }
     if (!is_mapped(worker, hdr.memh, hdr.address, hdr.length, RIGHT_READ)) {
-        ucs_error(
-            "worker %p: a get of %llu bytes at 0x%llx is outside the mapping it names, or denied",
-            (void *)worker, (unsigned long long)hdr.length, (unsigned long long)hdr.address);
+        if (peer_fault(worker)) {
+            ucs_error("worker %p: a get of %llu bytes at 0x%llx is outside the mapping it names, "
+                      "or denied",
+                      (void *)worker, (unsigned long long)hdr.length,
+                      (unsigned long long)hdr.address);
+        }
         hdr.length = 1; // one piece, refused
         hdr.memh = 0;
     }

@@ -188,9 +188,11 @@ ucs_status_t rma_put_handler(void *arg, void *data, size_t length, unsigned)
         memcpy(to, static_cast<char *>(data) + sizeof(hdr), n);
     });
     if (!good) {
-        ucs_error(
-            "worker %p: a put of %zu bytes to 0x%llx is outside the mapping it names, or denied",
-            (void *)worker, n, (unsigned long long)hdr.address);
+        if (peer_fault(worker)) {
+            ucs_error("worker %p: a put of %zu bytes to 0x%llx is outside the mapping it names, "
+                      "or denied",
+                      (void *)worker, n, (unsigned long long)hdr.address);
+        }
         drop_stale(worker, "put");
     }
     return UCS_OK;
