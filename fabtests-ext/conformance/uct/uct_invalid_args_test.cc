@@ -207,7 +207,10 @@ TEST_F(uct_invalid_args, interface)
     REFUSED("am_align", uct_iface_open(md_, worker_, &params, iface_config_, &iface));
     params.field_mask |= UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET;
     params.am_alignment = 8;
-    params.am_align_offset = 9;
+    params.am_align_offset = 8; // it must be below the alignment
+    REFUSED("am_align_offset", uct_iface_open(md_, worker_, &params, iface_config_, &iface));
+    params.field_mask &= ~uint64_t(UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT);
+    params.am_align_offset = 4; // of no alignment
     REFUSED("am_align_offset", uct_iface_open(md_, worker_, &params, iface_config_, &iface));
     EXPECT_EQ(nullptr, iface);
 

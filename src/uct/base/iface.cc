@@ -143,9 +143,10 @@ iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct_md &domain,
                          "uct_iface_open: params->am_alignment %zu is not a power of two",
                          am_alignment_);
     }
-    if (am_align_offset_ > (am_alignment_ ? am_alignment_ : rx_headroom_ + am_align_offset_)) {
+    if (am_align_offset_ != 0 && am_align_offset_ >= am_alignment_) {
         throw ucs::error(UCS_ERR_INVALID_PARAM,
-                         "uct_iface_open: params->am_align_offset %zu is above the alignment %zu",
+                         "uct_iface_open: params->am_align_offset %zu must be below the alignment, "
+                         "which is %zu",
                          am_align_offset_, am_alignment_);
     }
     for (am_handler &handler : am_) {
