@@ -33,7 +33,6 @@ constexpr explanation explanations[] = {
     {reason::one_size, "the transport self has no such choice"},
     {reason::core_tcp, "tcp has no buffers of this kind; see UCX_TCP_SEG_SIZE and UCX_TCP_BATCH"},
     {reason::core_socket, "the sockets of tcp belong to libfabric; the system's settings apply"},
-    {reason::family, "IPv4 is preferred where a device has both families"},
     {reason::cm_choice, "tcp's connection manager is tried first, then the others"},
     {reason::log_form, "the log has UCX_LOG_LEVEL and UCX_LOG_FILE*, and no such choice"},
     {reason::modules, "there are no modules to load"},

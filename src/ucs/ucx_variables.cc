@@ -350,7 +350,7 @@ constexpr ucx_variable rows[] = {
     {"SYSV_RX_BUFS_GROW", "512", none, reason::own_sm},
     {"SYSV_RX_MAX_BUFS", "-1", none, reason::own_sm},
     {"SYSV_SEG_SIZE", "8256", none, reason::own_sm},
-    {"TCP_AF_PRIO", "inet,inet6", misleading, reason::family},
+    {"TCP_AF_PRIO", "inet,inet6", honoured, reason::served},
     {"TCP_ALLOC", "huge,thp,md,mmap,heap", none, reason::core_tcp},
     {"TCP_CM_FAILURE", "DIAG", none, reason::core_socket},
     {"TCP_CM_PRIV_DATA_LEN", "2K", honoured, reason::served},

@@ -23,7 +23,6 @@ enum class reason {
     one_size,
     core_tcp,
     core_socket,
-    family,
     cm_choice,
     log_form,
     modules,

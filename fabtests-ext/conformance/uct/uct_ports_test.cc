@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The ports that interfaces of tcp listen on: UCX_TCP_PORT_RANGE.
+// Where interfaces of tcp listen: UCX_TCP_PORT_RANGE, UCX_TCP_AF_PRIO.
 #include "fabtests-ext/conformance/common/uct_entity.h"
 
 #include <arpa/inet.h>
+#include <chrono>
 #include <cstdlib>
+#include <map>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -46,8 +48,8 @@ bool is_listened_on(unsigned port)
     return found;
 }
 
-// Reads the settings of an interface of tcp.
-ucs_status_t read_iface_config(uct_iface_config_t **config)
+// Reads the settings of tcp: of its memory domain if these are not valid, else of its interface.
+ucs_status_t read_configs(uct_iface_config_t **config)
 {
     uct_component_h *components = nullptr;
     unsigned count = 0;
@@ -64,7 +66,10 @@ ucs_status_t read_iface_config(uct_iface_config_t **config)
         }
         uct_md_config_t *md_config = nullptr;
         uct_md_h md = nullptr;
-        EXPECT_EQ(UCS_OK, uct_md_config_read(components[i], nullptr, nullptr, &md_config));
+        status = uct_md_config_read(components[i], nullptr, nullptr, &md_config);
+        if (status != UCS_OK) {
+            break;
+        }
         EXPECT_EQ(UCS_OK, uct_md_open(components[i], domains[0].md_name, md_config, &md));
         uct_config_release(md_config);
         status = uct_md_iface_config_read(md, "tcp", nullptr, nullptr, config);
@@ -119,7 +124,78 @@ TEST_F(uct_ports, of_a_range_that_is_none_are_refused)
     for (const char *wrong : {"70000", "9-8", "5-", "-5", "0-9", "five"}) {
         setenv("UCX_TCP_PORT_RANGE", wrong, 1);
         uct_iface_config_t *config = nullptr;
-        EXPECT_EQ(UCS_ERR_INVALID_PARAM, read_iface_config(&config)) << wrong;
+        EXPECT_EQ(UCS_ERR_INVALID_PARAM, read_configs(&config)) << wrong;
+    }
+}
+
+// How many sockets of this process listen, by family.
+std::map<int, int> listening()
+{
+    std::map<int, int> found;
+    for (int fd = 0; fd < 1024; ++fd) {
+        int listens = 0, family = 0;
+        socklen_t length = sizeof(int);
+        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0 && listens &&
+            getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0) {
+            ++found[family];
+        }
+    }
+    return found;
+}
+
+bool has_ipv6()
+{
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    sockaddr_in6 own = {};
+    own.sin6_family = AF_INET6;
+    own.sin6_addr = in6addr_loopback;
+    bool has = bind(fd, reinterpret_cast<sockaddr *>(&own), sizeof(own)) == 0;
+    close(fd);
+    return has;
+}
+
+class uct_families : public testing::Test {
+  protected:
+    ~uct_families() override { unsetenv("UCX_TCP_AF_PRIO"); }
+
+    // Two interfaces opened with the setting, and a message from one to the other. What listens.
+    static std::map<int, int> with(const char *order)
+    {
+        setenv("UCX_TCP_AF_PRIO", order, 1);
+        entity a("tcp", {}), b("tcp", {});
+        uct_ep_h ep = a.connect(b);
+        packed p{"by one family", 0};
+        ssize_t sent = UCS_ERR_NO_RESOURCE;
+        auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        while (b.received.empty() && std::chrono::steady_clock::now() < end) {
+            if (sent == UCS_ERR_NO_RESOURCE) {
+                sent = uct_ep_am_bcopy(ep, 1, pack, &p, 0);
+            }
+            uct_worker_progress(a.worker);
+            uct_worker_progress(b.worker);
+        }
+        EXPECT_EQ(1u, b.received.size());
+        return listening();
+    }
+};
+
+TEST_F(uct_families, the_first_is_preferred)
+{
+    EXPECT_EQ((std::map<int, int>{{AF_INET, 2}}), with("inet,inet6"));
+    EXPECT_EQ((std::map<int, int>{{AF_INET, 2}}), with("inet"));
+    if (!has_ipv6()) {
+        GTEST_SKIP() << "no IPv6 here";
+    }
+    EXPECT_EQ((std::map<int, int>{{AF_INET6, 2}}), with("inet6,inet"));
+    EXPECT_EQ((std::map<int, int>{{AF_INET6, 2}}), with("inet6"));
+}
+
+TEST_F(uct_families, that_are_none_are_refused)
+{
+    for (const char *wrong : {"inet5", "", "inet,", "inet,inet", ",inet6", "inet,inet6,inet"}) {
+        setenv("UCX_TCP_AF_PRIO", wrong, 1);
+        uct_iface_config_t *config = nullptr;
+        EXPECT_EQ(UCS_ERR_INVALID_PARAM, read_configs(&config)) << wrong;
     }
 }
 

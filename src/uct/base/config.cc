@@ -7,7 +7,9 @@
 #include <cctype>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
+#include <string_view>
 
 namespace uct {
 
@@ -55,9 +57,50 @@ std::string format_port_range(const void *member)
 constexpr type port_range_type = {"<port> or <port>-<port>, 0: any", parse_port_range,
                                   format_port_range};
 
+bool parse_families(const char *text, void *member)
+{
+    families found{};
+    size_t count = 0;
+    for (const char *begin = text;; ++begin) {
+        size_t length = strcspn(begin, ",");
+        std::string_view name(begin, length);
+        sa_family_t family = name == "inet" ? AF_INET : name == "inet6" ? AF_INET6 : AF_UNSPEC;
+        if (family == AF_UNSPEC || count == found.size() || (count == 1 && found[0] == family)) {
+            return false;
+        }
+        found[count++] = family;
+        begin += length;
+        if (!*begin) {
+            break;
+        }
+    }
+    *static_cast<families *>(member) = found;
+    return true;
+}
+
+std::string format_families(const void *member)
+{
+    std::string text;
+    for (sa_family_t family : *static_cast<const families *>(member)) {
+        if (family != AF_UNSPEC) {
+            text += text.empty() ? "" : ",";
+            text += family == AF_INET ? "inet" : "inet6";
+        }
+    }
+    return text;
+}
+
+constexpr type families_type = {"inet, inet6, or both with a comma", parse_families,
+                                format_families};
+
+// The last is of tcp alone.
 constexpr field md_fields[] = {
     {"REG_NONBLOCK", "n", "Register memory without waiting for its pages to be mapped.",
      offsetof(md_values, reg_nonblock), &bool_},
+    {"AF_PRIO", "inet,inet6",
+     "Families of addresses, the preferred one first: a device is used by its address of the first "
+     "family that it has one of. Processes must agree. Of tcp alone.",
+     offsetof(md_values, families), &families_type},
 };
 
 // Each transport has the rows that it honours, which stand one behind the other here.
@@ -160,7 +203,8 @@ void know_variables(const std::string &transport)
 
 std::span<const ucs::config::field> uct_md_config::fields() const
 {
-    return uct::md_fields;
+    std::span<const ucs::config::field> all = uct::md_fields;
+    return title.empty() || title == "tcp" ? all : all.first(all.size() - 1); // empty: of the page
 }
 
 std::span<const ucs::config::field> uct_iface_config::fields() const

@@ -7,9 +7,11 @@
 
 #include <uct/api/uct.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <sys/socket.h>
 
 namespace uct {
 
@@ -18,6 +20,9 @@ struct port_range {
     uint16_t first = 0;
     uint16_t last = 0;
 };
+
+// AF_INET, AF_INET6, the preferred one first; AF_UNSPEC: no more.
+using families = std::array<sa_family_t, 2>;
 
 struct config_object {
     explicit config_object(std::string prefix);
@@ -42,6 +47,7 @@ struct uct_md_config final : uct::config_object {
     using config_object::config_object;
     struct {
         bool reg_nonblock = false; // REG_NONBLOCK
+        uct::families families{};  // AF_PRIO: the first that a device has; none: not asked
     } v;
     std::span<const ucs::config::field> fields() const override;
     void *values() override { return &v; }

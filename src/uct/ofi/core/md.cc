@@ -25,6 +25,34 @@ constexpr uint64_t used_caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_SEND | FI_RECV |
                                FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_LOCAL_COMM |
                                FI_REMOTE_COMM;
 
+bool is_link_local(const fi_info *info)
+{
+    auto *own = static_cast<const sockaddr_in6 *>(info->src_addr);
+    return own && own->sin6_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&own->sin6_addr);
+}
+
+// The way to open a device that has an address of the family asked for, one that hosts beyond the
+// link reach before others. Nothing asked: the best.
+const fi_info *preferred(const device &d, const families &asked)
+{
+    if (asked[0] == AF_UNSPEC) {
+        return d.infos.front();
+    }
+    for (sa_family_t family : asked) {
+        uint32_t format = family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+        for (bool link_local : {false, true}) {
+            for (const fi_info *info : d.infos) {
+                if (family != AF_UNSPEC && info->addr_format == format &&
+                    is_link_local(info) == link_local) {
+                    return info;
+                }
+            }
+        }
+    }
+    throw ucs::error(UCS_ERR_NO_DEVICE, "UCX_TCP_AF_PRIO: %s has no address of this family",
+                     d.name.c_str());
+}
+
 info_ptr cut_down(const fi_info *whole)
 {
     info_ptr info = dup_info(whole);
@@ -64,7 +92,7 @@ uint16_t transport_hash(const std::string &name)
 }
 
 md::md(ofi::component &owner, const core &c, const device &d, const uct_md_config &config)
-    : uct_md(owner), provider(c), dev(d), info(cut_down(d.infos.front())),
+    : uct_md(owner), provider(c), dev(d), info(cut_down(preferred(d, config.v.families))),
       fabric(open_fabric(info.get())), domain(open_domain(fabric.get(), info.get())),
       needs_local((info->domain_attr->mr_mode & FI_MR_LOCAL) != 0),
       carrier(info->domain_attr->mr_mode & FI_MR_ENDPOINT
