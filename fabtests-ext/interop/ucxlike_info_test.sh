@@ -26,7 +26,7 @@ takes_the_letters()
 {
     prints '^usage' '--why-not' -- "$info" --help && prints '^usage' -- "$info" -h &&
         refuses '^usage' --nosuch && refuses '^usage' && refuses "'x' is not one of" -p -u tx &&
-        refuses "'inter' is not one of" -e -P inter && refuses "'0' is not a positive" -p -n 0
+        refuses "'far' is not one of" -e -P far && refuses "'0' is not a positive" -p -n 0
 }
 
 tells_versions()
@@ -116,6 +116,29 @@ finds_two_libraries()
     return $result
 }
 
+# transports OPTION...: what carries the endpoint, each once.
+transports()
+{
+    "$info" --json -e "$@" 2>"$scratch/errors" >"$scratch/endpoint.json" || { cat "$scratch/errors"; return 1; }
+    sed -n '/"endpoint_transports"/,$s/.*"transport": "\(.*\)".*/\1/p' "$scratch/endpoint.json" | sort -u | tr '\n' ' '
+}
+
+places_the_peer()
+{
+    local self intra inter client
+    self=$(transports) && intra=$(transports -P intra) && inter=$(UCX_NET_DEVICES=lo transports -P inter) &&
+        client=$(UCX_TLS=tcp UCX_NET_DEVICES=lo transports -A 127.0.0.1) || return
+    echo "self: $self, intra: $intra, inter: $inter, client: $client"
+    [[ $self = *self* && $intra = *shm* && $intra != *self* && $inter = "tcp " && $client = "tcp " ]] || return
+    refuses "'nonsense' is no numeric IPv4 address" -e -A nonsense &&
+        refuses "'127.0.0.1' is no numeric IPv6 address" -e -6 -A 127.0.0.1
+}
+
+filters_settings()
+{
+    prints '^UCX_RNDV_THRESH=' -- "$info" -c -F RNDV_THRESH && [ "$(wc -l <"$scratch/output")" -eq 1 ]
+}
+
 check "the letters and long options" takes_the_letters
 check "versions" tells_versions
 check "settings and their sources" tells_where_settings_come_from
@@ -123,6 +146,8 @@ check "why something is not used" tells_why_not
 check "everything as JSON" prints_json
 check "context, worker, endpoint, memory" prints '# UCP context' '# UCP worker' '# UCP endpoint' 'allocated' -- \
     "$info" -pwe -u tarswe -m 1M -D self -n 2 -N 2
+check "an endpoint of this process, another, the network, a client" places_the_peer
+check "settings whose name has a text" filters_settings
 check "the machine, types, the build" prints 'kernel: ' 'ucp_params_t: ' 'compiler: ' 'memcpy MB/s: ' -- "$info" -bysTM
 check "the doctor finds few descriptors" finds_few_descriptors
 check "the doctor finds two UCX libraries" finds_two_libraries

@@ -19,6 +19,7 @@ constexpr const char *usage_text =
     "  -c, --config         configuration (UCX_ variables and their values)\n"
     "  -f, --full           with -c: meaning and source of every variable\n"
     "  -C, --comment        with -c: values that are the default are comments\n"
+    "  -F, --filter TEXT    with -c: only variables whose name has TEXT\n"
     "  -a, --all            with -c: hidden variables, too; there are none\n"
     "  -b, --build          how the library was built\n"
     "  -y, --types          sizes of the types of the interface\n"
@@ -35,7 +36,10 @@ constexpr const char *usage_text =
     "  -n, --num-eps N      how many endpoints the context is to expect\n"
     "  -N, --num-ppn N      ... on this host\n"
     "  -D, --device-types T what the context uses: all, shm, net or self\n"
-    "  -P, --placement P    where the peer of -e is: self\n"
+    "  -P, --placement P    where the peer of -e is: self, intra (another process), inter (the\n"
+    "                       same, by the network)\n"
+    "  -A, --address IP     -e in client/server mode: to a listener at this address of this host\n"
+    "  -6, --ipv6           the address of -A is of IPv6\n"
     "      --json           print JSON\n"
     "  -h, --help           this text\n";
 
@@ -63,6 +67,9 @@ constexpr option long_options[] = {{"version", no_argument, nullptr, 'v'},
                                    {"num-ppn", required_argument, nullptr, 'N'},
                                    {"device-types", required_argument, nullptr, 'D'},
                                    {"placement", required_argument, nullptr, 'P'},
+                                   {"filter", required_argument, nullptr, 'F'},
+                                   {"address", required_argument, nullptr, 'A'},
+                                   {"ipv6", no_argument, nullptr, '6'},
                                    {"json", no_argument, nullptr, as_json},
                                    {"pid", required_argument, nullptr, pid},
                                    {"help", no_argument, nullptr, 'h'},
@@ -156,6 +163,8 @@ bool *switch_of(int c, options *opts)
         return &opts->worker;
     case 'e':
         return &opts->endpoint;
+    case '6':
+        return &opts->ipv6;
     case as_json:
         return &opts->as_json;
     }
@@ -186,7 +195,13 @@ void parse_value(int c, options *opts)
         opts->types_of_devices = one_of("-D", optarg, "all shm net self");
         return;
     case 'P':
-        one_of("-P", optarg, "self");
+        opts->placement = one_of("-P", optarg, "self intra inter");
+        return;
+    case 'A':
+        opts->server = optarg;
+        return;
+    case 'F':
+        opts->part_of_name = optarg;
         return;
     case pid:
         opts->pid = static_cast<pid_t>(number("--pid", optarg));
@@ -204,7 +219,7 @@ void parse_value(int c, options *opts)
 options parse_options(int argc, char **argv)
 {
     options opts;
-    for (int c; (c = getopt_long(argc, argv, "vdt:cfCabysTMpwem:u:n:N:D:P:h", long_options,
+    for (int c; (c = getopt_long(argc, argv, "vdt:cfCF:abysTMpwem:u:n:N:D:P:A:6h", long_options,
                                  nullptr)) != -1;) {
         if (bool *flag = switch_of(c, &opts)) {
             *flag = true;

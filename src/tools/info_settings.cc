@@ -6,12 +6,15 @@
 
 namespace tools {
 
-bool report_settings(json *report)
+bool report_settings(const options &opts, json *report)
 {
     std::vector<inspect::setting> list;
     bool ok = inspect::settings(&list);
     *report = json::array();
     for (const inspect::setting &s : list) {
+        if (s.name.find(opts.part_of_name) == std::string::npos) {
+            continue;
+        }
         json row = json::object();
         row["name"] = s.name;
         row["value"] = s.value;

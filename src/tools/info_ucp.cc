@@ -3,7 +3,7 @@
 // ucp_*_print_info(); JSON has its lines, and of an endpoint the transports.
 #include "tools/info.h"
 
-#include <memory>
+#include <netinet/in.h>
 
 namespace tools {
 namespace {
@@ -15,16 +15,6 @@ void keep(const options &opts, json *report, const char *name, const std::string
         return;
     }
     (*report)[name] = lines_of(text);
-}
-
-void wait_for(ucp_worker_h worker, void *request)
-{
-    while (UCS_PTR_IS_PTR(request) && ucp_request_check_status(request) == UCS_INPROGRESS) {
-        ucp_worker_progress(worker);
-    }
-    if (UCS_PTR_IS_PTR(request)) {
-        ucp_request_free(request);
-    }
 }
 
 void keep_transports(ucp_ep_h ep, json *report)
@@ -47,33 +37,72 @@ void keep_transports(ucp_ep_h ep, json *report)
     }
 }
 
-bool report_endpoint(const options &opts, ucp_worker_h worker, json *report)
+// Prints the endpoint when its connection stands; the server, if there is one, accepts meanwhile.
+bool show_endpoint(const options &opts, ucp_worker_h worker, ucp_ep_params_t params,
+                   own_server *server, json *report)
 {
+    params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    params.err_mode = opts.error_handling ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
+    ucp_ep_h ep;
+    if (failed(ucp_ep_create(worker, &params, &ep), "endpoint")) {
+        return false;
+    }
+    ucp_request_param_t none = {};
+    ucs_status_ptr_t flush = ucp_ep_flush_nbx(ep, &none);
+    while (server && UCS_PTR_IS_PTR(flush) && ucp_request_check_status(flush) == UCS_INPROGRESS) {
+        ucp_worker_progress(worker);
+        server->accept();
+    }
+    wait_for(worker, flush);
+    keep(opts, report, "endpoint", printed([&](FILE *out) { ucp_ep_print_info(ep, out); }));
+    if (opts.as_json) {
+        keep_transports(ep, report);
+    }
+    wait_for(worker, ucp_ep_close_nbx(ep, &none));
+    return true;
+}
+
+bool report_client(const options &opts, ucp_worker_h worker, json *report)
+{
+    own_server server;
+    if (!server.listen(opts, worker)) {
+        return false;
+    }
+    sockaddr_storage address = server.address();
+    ucp_ep_params_t params = {};
+    params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
+    params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+    params.sockaddr = {reinterpret_cast<sockaddr *>(&address),
+                       opts.ipv6 ? socklen_t(sizeof(sockaddr_in6))
+                                 : socklen_t(sizeof(sockaddr_in))};
+    return show_endpoint(opts, worker, params, &server, report);
+}
+
+bool report_endpoint(const options &opts, const other_process &peer, ucp_worker_h worker,
+                     json *report)
+{
+    if (!opts.server.empty()) {
+        return report_client(opts, worker, report);
+    }
+    ucp_ep_params_t params = {};
+    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    if (peer.exists()) {
+        params.address = reinterpret_cast<const ucp_address_t *>(peer.address().data());
+        return !peer.address().empty() && show_endpoint(opts, worker, params, nullptr, report);
+    }
     ucp_address_t *address;
     size_t length;
     if (failed(ucp_worker_get_address(worker, &address, &length), "worker address")) {
         return false;
     }
-    ucp_ep_params_t params = {};
-    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     params.address = address;
-    params.err_mode = opts.error_handling ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
-    ucp_ep_h ep;
-    bool ok = !failed(ucp_ep_create(worker, &params, &ep), "endpoint");
-    if (ok) {
-        ucp_request_param_t none = {};
-        wait_for(worker, ucp_ep_flush_nbx(ep, &none));
-        keep(opts, report, "endpoint", printed([&](FILE *out) { ucp_ep_print_info(ep, out); }));
-        if (opts.as_json) {
-            keep_transports(ep, report);
-        }
-        wait_for(worker, ucp_ep_close_nbx(ep, &none));
-    }
+    bool ok = show_endpoint(opts, worker, params, nullptr, report);
     ucp_worker_release_address(worker, address);
     return ok;
 }
 
-bool report_worker(const options &opts, ucp_context_h context, json *report)
+bool report_worker(const options &opts, const other_process &peer, ucp_context_h context,
+                   json *report)
 {
     ucp_worker_params_t params = {};
     ucp_worker_h worker;
@@ -84,9 +113,21 @@ bool report_worker(const options &opts, ucp_context_h context, json *report)
         keep(opts, report, "worker",
              printed([&](FILE *out) { ucp_worker_print_info(worker, out); }));
     }
-    bool ok = !opts.endpoint || report_endpoint(opts, worker, report);
+    bool ok = !opts.endpoint || report_endpoint(opts, peer, worker, report);
     ucp_worker_destroy(worker);
     return ok;
+}
+
+} // namespace
+
+void wait_for(ucp_worker_h worker, void *request)
+{
+    while (UCS_PTR_IS_PTR(request) && ucp_request_check_status(request) == UCS_INPROGRESS) {
+        ucp_worker_progress(worker);
+    }
+    if (UCS_PTR_IS_PTR(request)) {
+        ucp_request_free(request);
+    }
 }
 
 ucp_context_h open_context(const options &opts)
@@ -114,9 +155,7 @@ ucp_context_h open_context(const options &opts)
     return context;
 }
 
-} // namespace
-
-bool report_ucp(const options &opts, json *report)
+bool report_ucp(const options &opts, const other_process &peer, json *report)
 {
     ucp_context_h context = open_context(opts);
     if (!context) {
@@ -130,7 +169,7 @@ bool report_ucp(const options &opts, json *report)
         keep(opts, report, "memory",
              printed([&](FILE *out) { ucp_mem_print_info(opts.memory.c_str(), context, out); }));
     }
-    bool ok = !(opts.worker || opts.endpoint) || report_worker(opts, context, report);
+    bool ok = !(opts.worker || opts.endpoint) || report_worker(opts, peer, context, report);
     ucp_cleanup(context);
     return ok;
 }

@@ -115,7 +115,7 @@ bool show_devices(const options &opts, json *all)
 bool show_settings(const options &opts, json *all)
 {
     json report;
-    if (!tools::report_settings(&report)) {
+    if (!tools::report_settings(opts, &report)) {
         return false;
     }
     if (opts.as_json) {
@@ -131,6 +131,7 @@ bool show_settings(const options &opts, json *all)
 int main(int argc, char **argv)
 {
     options opts = tools::parse_options(argc, argv);
+    tools::other_process peer(opts);
     json all = json::object();
     bool ok = true;
     if (opts.version) {
@@ -142,7 +143,7 @@ int main(int argc, char **argv)
         ok &= show_settings(opts, &all);
     }
     if (opts.context || opts.worker || opts.endpoint || !opts.memory.empty()) {
-        ok &= tools::report_ucp(opts, &all);
+        ok &= tools::report_ucp(opts, peer, &all);
     }
     if (opts.doctor) {
         json report = tools::doctor_report(opts.pid);
