@@ -19,6 +19,7 @@
 #include "ucs/compiler.h"
 #include "ucs/list.h"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -219,17 +220,18 @@ class basic_matcher {
     {
         r->seq = ++seq_;
         recv_order_.push_back(r);
-        recvs_[what_of(r->key, r->ignore)].add(&r->node, r);
+        what w = what_of(r->key, r->ignore);
+        waiting_ |= 1u << w;
+        recvs_[w].add(&r->node, r);
     }
 
     // The receive that a message with this key belongs to; nullptr if none waits.
     UCS_ALWAYS_INLINE recv_entry *find_recv(const match_key &k) const
     {
         recv_entry *best = nullptr;
-        for (const match_index<Probe> &i : recvs_) {
-            if (!i.empty()) {
-                best = older(i.first(k), k, best);
-            }
+        for (unsigned rest = waiting_; rest; rest &= rest - 1) {
+            auto w = static_cast<what>(std::countr_zero(rest));
+            best = older(recvs_[w].first(k), k, best, w >= source_alone);
         }
         return best;
     }
@@ -237,7 +239,11 @@ class basic_matcher {
     UCS_ALWAYS_INLINE void remove(recv_entry *r)
     {
         r->order.unlink();
-        recvs_[what_of(r->key, r->ignore)].remove(&r->node);
+        what w = what_of(r->key, r->ignore);
+        recvs_[w].remove(&r->node);
+        if (recvs_[w].empty()) {
+            waiting_ &= ~(1u << w);
+        }
     }
 
     // A message that found no receive waits; its key is set.
@@ -295,8 +301,10 @@ class basic_matcher {
                (!wanted.source || wanted.source == k.source);
     }
 
-    // The first in this queue that fits, if it is older than `best`; else best.
-    static recv_entry *older(match_node *first, const match_key &k, recv_entry *best)
+    // The first in this queue that fits, if it is older than `best`; else best. Where no part of a
+    // tag is ignored all of a queue fit.
+    UCS_ALWAYS_INLINE static recv_entry *older(match_node *first, const match_key &k,
+                                               recv_entry *best, bool ignoring)
     {
         for (match_node *n = first; n;) {
             auto *r = static_cast<recv_entry *>(n->owner);
@@ -304,7 +312,7 @@ class basic_matcher {
             if (UCS_UNLIKELY(best != nullptr) && best->seq < r->seq) {
                 return best;
             }
-            if (fits(r->key, r->ignore, k)) {
+            if (!ignoring || fits(r->key, r->ignore, k)) {
                 return r;
             }
             n = n->next == first ? nullptr : n->next;
@@ -351,7 +359,8 @@ class basic_matcher {
     }
 
     uint64_t seq_ = 0;
-    unsigned exists_ = 0; // of msgs_
+    unsigned waiting_ = 0; // which of recvs_ are not empty, a bit each
+    unsigned exists_ = 0;  // of msgs_
     entries recv_order_;
     entries msg_order_;
     match_index<Probe> recvs_[kinds] = {{true, true}, {true, false}, {false, true}, {false, false}};
