@@ -19,11 +19,12 @@ copy_tree()
         tar -C "$tree" -xf - && chmod -R u+w "$tree"
 }
 
-# Most of the time goes into compiling, which unity.mk makes short.
+# Most of the time goes into compiling, which unity.mk makes short, and what debuggers read would make long.
 build_packages()
 {
     (cd "$tree" && unset MAKEFLAGS MAKELEVEL MFLAGS top_srcdir top_builddir &&
-        DEB_BUILD_OPTIONS="nocheck noautodbgsym parallel=$(nproc)" MAKEFILES=$tree/unity.mk dpkg-buildpackage -b -us -uc -d) ||
+        export DEB_CFLAGS_STRIP=-g DEB_CXXFLAGS_STRIP=-g MAKEFILES=$tree/unity.mk &&
+        DEB_BUILD_OPTIONS="nocheck noautodbgsym parallel=$(nproc)" dpkg-buildpackage -b -us -uc -d) ||
         return 1
     ls "$scratch"/*.deb
 }
