@@ -64,6 +64,11 @@ class uct_strict : public testing::TestWithParam<std::string> {
 
 TEST_P(uct_strict, messages_arrive_in_order)
 {
+#if defined(__SANITIZE_THREAD__)
+    if (GetParam() == "sockets") {
+        GTEST_SKIP() << "libfabric's sockets stops now and then where it is this slow";
+    }
+#endif
     constexpr size_t count = 2000;
     auto text = [](size_t i) {
         return std::to_string(i) + std::string(i % 3 == 0 ? 2000 : i % 50, '.');
