@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdio>
 #include <dlfcn.h>
+#include <iterator>
 #include <mutex>
 
 namespace {
