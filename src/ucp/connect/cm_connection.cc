@@ -132,28 +132,27 @@ void cm_connections::release(cm_connection *connection) noexcept
     }
 }
 
-cm_connection *set_connection(ucp_ep *ep, cm_connection *connection) noexcept
+// Moves an endpoint from the list of one connection to that of another.
+template <auto Connection, auto List>
+static cm_connection *move_to(ep_control &c, cm_connection *connection) noexcept
 {
-    ep_control &c = *ep->control;
-    if (c.cm) {
-        c.cm->members.erase(&c);
+    if (c.*Connection) {
+        (c.*Connection->*List).erase(&c);
     }
     if (connection) {
-        connection->members.push_back(&c);
+        (connection->*List).push_back(&c);
     }
-    return std::exchange(c.cm, connection);
+    return std::exchange(c.*Connection, connection);
+}
+
+cm_connection *set_connection(ucp_ep *ep, cm_connection *connection) noexcept
+{
+    return move_to<&ep_control::cm, &cm_connection::members>(*ep->control, connection);
 }
 
 cm_connection *set_joining(ucp_ep *ep, cm_connection *connection) noexcept
 {
-    ep_control &c = *ep->control;
-    if (c.joining) {
-        c.joining->joining.erase(&c);
-    }
-    if (connection) {
-        connection->joining.push_back(&c);
-    }
-    return std::exchange(c.joining, connection);
+    return move_to<&ep_control::joining, &cm_connection::joining>(*ep->control, connection);
 }
 
 void share_connection(ucp_ep *ep, const unpacked_address &peer)
