@@ -126,7 +126,10 @@ class own_server {
     own_server(const own_server &) = delete;
     own_server &operator=(const own_server &) = delete;
     bool listen(const options &opts, ucp_worker_h worker);
-    const sockaddr_storage &address() const { return address_; }
+    ucs_sock_addr_t address() const
+    {
+        return {reinterpret_cast<const sockaddr *>(&address_), length_};
+    }
     void accept(); // the request that has come, if any
 
   private:
@@ -135,6 +138,7 @@ class own_server {
     ucp_conn_request_h request_ = nullptr;
     ucp_ep_h ep_ = nullptr;
     sockaddr_storage address_ = {};
+    socklen_t length_ = 0;
 };
 
 } // namespace tools

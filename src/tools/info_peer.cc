@@ -86,15 +86,14 @@ other_process::~other_process()
 bool own_server::listen(const options &opts, ucp_worker_h worker)
 {
     worker_ = worker;
-    socklen_t length = 0;
-    if (!numeric_address(opts, &address_, &length)) {
+    if (!numeric_address(opts, &address_, &length_)) {
         fprintf(stderr, "ucxlike_info: -A: '%s' is no numeric IPv%d address\n", opts.server.c_str(),
                 opts.ipv6 ? 6 : 4);
         return false;
     }
     ucp_listener_params_t params = {};
     params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
-    params.sockaddr = {reinterpret_cast<sockaddr *>(&address_), length};
+    params.sockaddr = address();
     params.conn_handler = {[](ucp_conn_request_h request, void *arg) {
                                *static_cast<ucp_conn_request_h *>(arg) = request;
                            },

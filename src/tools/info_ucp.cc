@@ -3,8 +3,6 @@
 // ucp_*_print_info(); JSON has its lines, and of an endpoint the transports.
 #include "tools/info.h"
 
-#include <netinet/in.h>
-
 namespace tools {
 namespace {
 
@@ -68,13 +66,10 @@ bool report_client(const options &opts, ucp_worker_h worker, json *report)
     if (!server.listen(opts, worker)) {
         return false;
     }
-    sockaddr_storage address = server.address();
     ucp_ep_params_t params = {};
     params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
     params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
-    params.sockaddr = {reinterpret_cast<sockaddr *>(&address),
-                       opts.ipv6 ? socklen_t(sizeof(sockaddr_in6))
-                                 : socklen_t(sizeof(sockaddr_in))};
+    params.sockaddr = server.address();
     return show_endpoint(opts, worker, params, &server, report);
 }
 
