@@ -31,22 +31,31 @@ bool is_link_local(const fi_info *info)
     return own && own->sin6_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&own->sin6_addr);
 }
 
-// The way to open a device that has an address of the family asked for, one that hosts beyond the
-// link reach before others. Nothing asked: the best.
+// The way to open a device by an address of the family, one that hosts beyond the link reach before
+// others; nullptr: there is none.
+const fi_info *of_family(const device &d, sa_family_t family)
+{
+    uint32_t format = family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+    const fi_info *found = nullptr;
+    for (const fi_info *info : d.infos) {
+        if (info->addr_format == format &&
+            (!found || (is_link_local(found) && !is_link_local(info)))) {
+            found = info;
+        }
+    }
+    return found;
+}
+
+// By the first family asked for that the device has. Nothing asked: the best way.
 const fi_info *preferred(const device &d, const families &asked)
 {
     if (asked[0] == AF_UNSPEC) {
         return d.infos.front();
     }
     for (sa_family_t family : asked) {
-        uint32_t format = family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
-        for (bool link_local : {false, true}) {
-            for (const fi_info *info : d.infos) {
-                if (family != AF_UNSPEC && info->addr_format == format &&
-                    is_link_local(info) == link_local) {
-                    return info;
-                }
-            }
+        const fi_info *info = family == AF_UNSPEC ? nullptr : of_family(d, family);
+        if (info) {
+            return info;
         }
     }
     throw ucs::error(UCS_ERR_NO_DEVICE, "UCX_TCP_AF_PRIO: %s has no address of this family",
