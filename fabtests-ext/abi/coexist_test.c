@@ -207,13 +207,6 @@ static const library_t libraries[] = {{"ucxlike", ours_path, use_ours},
                                       {"MPICH", "libmpich.so.12", use_mpi}};
 enum { ours, ucx, libfabric, mpi, library_count };
 
-static int is_here(const library_t *l)
-{
-    void *handle = dlopen(l->file, RTLD_LAZY | RTLD_LOCAL);
-
-    return handle != NULL; /* in a process of its own: see in_child() */
-}
-
 /* ---- cases ------------------------------------------------------------------------------------
  */
 
@@ -275,7 +268,9 @@ static int run_opening(const void *arg)
 
 static int run_is_here(const void *arg)
 {
-    return is_here(arg);
+    const library_t *l = arg;
+
+    return dlopen(l->file, RTLD_LAZY | RTLD_LOCAL) != NULL;
 }
 
 static const char *name_of_mode(int mode)
