@@ -40,7 +40,7 @@ struct link {
     uint64_t accepted_at = 0;        // of a stranger: when it connected
     struct acceptor *home = nullptr; // asked whose a hello is
     ucs::list_node node;             // of the engine's failed links
-    ucs::list_node stranger;         // of its links to peers that have not said who they are
+    ucs::list_node stranger;         // of its links that have carried no hello yet
 };
 
 // A remote party as messages see it: an RDM peer or one MSG connection.
@@ -141,7 +141,7 @@ class engine {
             fail(c->tx, UCS_ERR_NO_MEMORY);
         }
     }
-    // The peer has said who it is.
+    // The link has carried a hello.
     void introduced(link *l)
     {
         if (l->stranger.linked()) {

@@ -82,7 +82,7 @@ link *engine::accept(ucp_conn_request_h request, conn *owner, acceptor *home,
     return l;
 }
 
-// A peer that has not said who it is holds a connection for some time, and only so many do.
+// A link without a hello is kept for some time, and only so many of them are kept.
 void engine::admit_stranger(link *l)
 {
     if (strangers_count_ >= most_strangers_) {

@@ -17,7 +17,7 @@ class timeline {
     // nullptr: there is none.
     T *first() const { return items_.front(); }
 
-    // The first object whose time is before now; nullptr: there is none.
+    // The first object if its time is before now; else nullptr.
     T *due(uint64_t now) const
     {
         T *item = items_.front();

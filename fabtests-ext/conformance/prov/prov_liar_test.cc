@@ -292,8 +292,8 @@ TEST(prov_liar_test, a_connection_speaks_for_one_peer)
     EXPECT_EQ(run_pair(serve, client), "");
 }
 
-// Connects so many times and says nothing, until so many connections have ended; one that has said
-// who it is stays.
+// Connects so many times and sends nothing, until so many connections have ended. The connection
+// that has carried a hello stays.
 void stay_silent(partner &p, size_t connections, size_t ended)
 {
     sockaddr_in to = address_of(p);

@@ -158,7 +158,7 @@ conn *rdm_endpoint::identify(link *l, const wire::message &m)
         if (h.id && !p->tx_id) {
             p->tx_id = h.id;
             if (p->tx != l) {
-                greet(p); // there nothing needs to say who we are from now on
+                greet(p); // from now on no message over p->tx carries a hello
             }
             peer_ready();
         }
