@@ -50,8 +50,19 @@ bool take(inbox &from, text *to)
 // Claims passed over by patience alone count as looks.
 bool take_soon(inbox &from, text *to)
 {
-    for (unsigned n = 0; n <= claim_patience; ++n) {
+    for (unsigned n = 0; n <= 2 * claim_patience; ++n) {
         if (take(from, to)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// An open claim keeps a receiver awake for as long.
+bool arm_soon(inbox &in)
+{
+    for (unsigned n = 0; n <= 2 * claim_patience; ++n) {
+        if (in.arm()) {
             return true;
         }
     }
@@ -432,8 +443,11 @@ TEST(uct_inbox, does_not_sleep_while_there_is_something)
     EXPECT_TRUE(in.arm());
     EXPECT_TRUE(in.arm()) << "twice is once";
     ASSERT_TRUE(out.claim());
-    EXPECT_TRUE(in.arm());
+    EXPECT_FALSE(in.arm()) << "the message may come soon";
+    EXPECT_TRUE(arm_soon(in));
+    EXPECT_FALSE(in.hole_is_ready());
     EXPECT_TRUE(out.publish(1, 0, false));
+    EXPECT_TRUE(in.hole_is_ready());
     EXPECT_FALSE(in.arm());
     ASSERT_TRUE(take(in, &got));
     bool sleeps = true;
@@ -486,19 +500,23 @@ TEST(uct_inbox, whatever_stands_in_the_memory_is_dropped_and_counted)
 
     uint64_t random = ucs::random_u64();
     for (unsigned n = 0; n < 2000; ++n) {
-        for (slot &s : memory->slots) {
+        for (unsigned i = 0; i < slot_count; ++i) {
             random = random * 6364136223846793005u + 1442695040888963407u;
-            // Words whose turn fits half of the time.
+            // Turns that fit half of the time.
             uint64_t turn = random >> 63 ? n : random >> 20;
-            s.word.store(turn << word::turn_shift | (random >> 32 & 0xffffff),
-                         std::memory_order_relaxed);
-            s.header = random * 31;
+            memory->claims[i].store(claim::make(turn, 0) | (random >> 32 & 0xffffff),
+                                    std::memory_order_relaxed);
+            memory->slots[i].mark.store(mark::make(turn + (random >> 62 & 1), 0, random & 0x3fff) |
+                                            (random * 31 >> 40 & 0xffff) << mark::length_shift,
+                                        std::memory_order_relaxed);
         }
         for (unsigned k = 0; k < slot_count; ++k) {
             take(in, &got);
         }
         in.arm();
+        in.hole_is_ready();
         in.bury(false, nobody_is_alive);
+        send(out, 1, "x");
     }
 }
 

@@ -180,7 +180,11 @@ unsigned iface::stay_armed(unsigned found)
         return 0;
     }
     armed_.store(false, std::memory_order_relaxed);
-    return receive(round_length);
+    unsigned count = receive(round_length);
+    if (count == 0) { // a message is on its way
+        bell_.ring();
+    }
+    return count;
 }
 
 ucs_status_t iface::event_fd_get(int *fd_p)
@@ -314,7 +318,8 @@ void iface::look()
     if (found || bury_now || holes_.load(std::memory_order_relaxed)) {
         attention_.store(true);
     }
-    if (found && armed_.exchange(false)) {
+    bool late = holes_.load(std::memory_order_relaxed) && inbox_->hole_is_ready();
+    if ((found || late) && armed_.exchange(false)) {
         bell_.ring();
     }
 }

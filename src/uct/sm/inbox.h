@@ -1,53 +1,56 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The queue of `sm`: one inbox for each receiving interface, in memory that any number of senders
-// map. It is a ring of slots, each a cache-line pair with a word of its own and a frame for a
-// message that does not fit the slot.
+// map. It is a ring of slots. Each has a claim, which senders compete for; a pair of cache lines
+// with a mark and the bytes of a small message; and a frame for a message that does not fit there.
+// A claim and its slot lie apart, since the receiver looks at marks all the time: what it looks at,
+// a sender writes once.
 //
-// The word of a slot, a 64-bit atomic:
+// An index counts slots from the beginning of time: index = turn * slot_count + slot. A claim tells
+// how many turns of its slot have been given out. Turn has 40 bits; at a message every 10 ns it
+// wraps after 89 years of use of one inbox.
 //
-//    63          24 23       8 7     3   2      1  0
-//   | turn         | owner    | 0     | armed | state |      state: free, claimed, published; of a
-//   free and armed
-//                                                            word, owner is the count of the
-//                                                            receiver's last arm()
+//    claim: | turns 63..24 | owner 23..8 | 0 | hole 1 | armed 0 |    owner: a sender; of a claim
+//                                                                    that is armed and no hole, the
+//                                                                    count of the receiver's arm()
+//    mark:  | turn + 1 63..32 | length 31..16 | flags 15..8 | id 7..0 |
 //
-// An index counts slots from the beginning of time: index = turn * slot_count + slot. Turn has 40
-// bits; at a message every 10 ns it wraps after 89 years of use of one inbox.
-//
-//   sender    free(turn) -> claimed(turn, owner)        compare-and-swap: claim and owner in one
-//   step
-//             claimed    -> published(turn, owner)      exchange, which tells whether the receiver
-//             sleeps
-//   receiver  published  -> free(turn + 1)              after the message was copied out
+//   sender    claim: turn -> turn + 1, owner    compare-and-swap: claim and owner in one step
+//             mark:  turn + 1                   a store: the message is there
+//   receiver  position: past the index          a store for many messages: these slots are free
 //
 // Order. A sender claims ever higher indices and has one claim open at most, and the receiver reads
 // in the order of indices: messages of one sender arrive in order. Across senders there is no order
-// to keep.
+// to keep. No index is left out: each below a claimed one is claimed as well, or given to no
+// sender.
 //
-// A sender that stops between claim and publication holds nobody up. The receiver passes over the
-// claim (a hole) and looks at it again later; senders that come to the same slot a turn later step
-// over it. Before a message is taken, a hole of the same owner that has been published since is
-// taken first. A hole that ends gets a turn that no sender can have stepped over: see end_turn().
+// A sender that stops between claim and mark holds nobody up. The receiver passes over the claim (a
+// hole, which the claim then says) and looks at its mark again later; senders that come to the same
+// slot a turn later step over it. Before a message is taken, a hole of the same owner that has got
+// its mark since is taken first. A hole that ends gets a turn that no sender can have stepped over:
+// see end_turn().
 //
-// A sender that dies with an open claim is found by the owner in the word: the table of senders
-// names its process (pid and birth), and bury() publishes an empty message in its name.
+// A sender that dies with an open claim is found by the owner in the claim: the table of senders
+// names its process (pid and birth), and bury() marks an empty message in its name.
 //
-// Sleeping. arm() sets the armed bit, by compare-and-swap, in the free word that will be claimed
-// next and in the words of all holes; whoever publishes there sees the bit in the word that its
-// exchange returns, and rings. Store and load of both sides are of the same word, so there is no
-// window in which both miss each other. A sender that claims an armed slot first arms the next one:
-// if it stops or dies before it publishes, the next message rings. When it has rung it takes that
-// bit back (rung()), unless the receiver has armed anew since: the count tells.
+// Sleeping. arm() sets the armed bit, by compare-and-swap, in the claim that will be given out
+// next. No higher index is claimed by then, so whatever sender claims next finds the bit, and rings
+// when it has set the mark. Before that it arms the claim that follows: if it stops or dies, the
+// next message rings. When it has rung it takes that bit back (rung()), unless the receiver has
+// armed anew since: the count tells. A claim that is open when the receiver arms keeps it awake for
+// a while; then it is a hole, which gets the armed bit, too. Its sender looks for the bit when it
+// has set the mark. The store and that load are not ordered, so if both happen within the time in
+// which the store leaves the processor, the bell does not ring: hole_is_ready() finds such a
+// message, and a receiver that sleeps over a hole asks it now and then.
 //
-// Trust. Every attached sender can write all of this memory. The receiver reads each word and
-// header once, checks its copy and never follows anything in the memory beyond its bounds;
-// attribution and progress hold as long as senders keep to the protocol (they are processes of the
-// same user).
+// Trust. Every attached sender can write all of this memory. The receiver reads each claim and mark
+// once, checks its copy and never follows anything in the memory beyond its bounds; attribution and
+// progress hold as long as senders keep to the protocol (they are processes of the same user).
 #pragma once
 
 #include "ucs/compiler.h"
 
 #include <atomic>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -57,56 +60,79 @@
 namespace uct::sm {
 
 constexpr size_t slot_count = 256;       // of one inbox, a power of two
-constexpr size_t inline_size = 112;      // bytes of the largest message that travels in its slot
+constexpr size_t inline_size = 120;      // bytes of the largest message that travels in its slot
 constexpr size_t segment_size = 8448;    // bytes of the largest message, in the slot's frame
 constexpr unsigned max_senders = 4095;   // attached to one inbox at the same time
-constexpr unsigned claim_patience = 256; // looks at an open claim before it is passed over: a frame
-                                         // is filled meanwhile, and a hole costs more than waiting
+constexpr unsigned claim_patience = 256; // looks between two at a claim. What is open at both is
+                                         // passed over: a frame is filled meanwhile, and a hole
+                                         // costs more than waiting
 
-namespace word {
-
-enum state : uint64_t { free = 0, claimed = 1, published = 2, mask = 3 };
-constexpr uint64_t armed = 4;
-constexpr unsigned owner_shift = 8;
-constexpr unsigned turn_shift = 24;
 
 constexpr uint64_t turn_of(uint64_t index)
 {
-    return (index / slot_count) << turn_shift;
-}
-constexpr uint64_t make(uint64_t index, unsigned owner, state s)
-{
-    return turn_of(index) | uint64_t(owner) << owner_shift | s;
-}
-constexpr uint64_t turn(uint64_t w)
-{
-    return w >> turn_shift;
-}
-constexpr unsigned owner(uint64_t w)
-{
-    return static_cast<unsigned>(w >> owner_shift) & 0xffff;
+    return index / slot_count;
 }
 
-} // namespace word
+namespace claim {
+
+constexpr uint64_t armed = 1;
+constexpr uint64_t hole = 2;
+constexpr unsigned owner_shift = 8;
+constexpr unsigned turns_shift = 24;
+
+constexpr uint64_t make(uint64_t turns, unsigned owner)
+{
+    return turns << turns_shift | uint64_t(owner) << owner_shift;
+}
+constexpr uint64_t turns(uint64_t c)
+{
+    return c >> turns_shift;
+}
+constexpr unsigned owner(uint64_t c)
+{
+    return static_cast<unsigned>(c >> owner_shift) & 0xffff;
+}
+constexpr bool is_armed_only(uint64_t c)
+{
+    return (c & (armed | hole)) == armed;
+}
+
+} // namespace claim
+
+namespace mark {
+
+constexpr uint64_t in_frame = 1 << 8;
+constexpr uint64_t dropped = 1 << 9; // stands for a claim whose owner died
+constexpr unsigned length_shift = 16;
+constexpr unsigned turn_shift = 32;
+
+// turns: as the claim has it. Length: the lower 16 bits.
+constexpr uint64_t make(uint64_t turns, uint32_t length, uint64_t flags_and_id)
+{
+    return turns << turn_shift | uint64_t(length & 0xffff) << length_shift | flags_and_id;
+}
+constexpr bool has_turns(uint64_t m, uint64_t turns)
+{
+    return static_cast<uint32_t>(m >> turn_shift) == static_cast<uint32_t>(turns);
+}
+
+} // namespace mark
 
 struct slot {
-    std::atomic<uint64_t> word;
-    uint64_t header; // id in bits 0-7, flags in 8-15, length in bytes in 32-63
+    std::atomic<uint64_t> mark;
     char data[inline_size];
 };
 static_assert(sizeof(slot) == 128);
-
-constexpr uint64_t header_in_frame = 1 << 8;
-constexpr uint64_t header_dropped = 1 << 9; // stands for a claim whose owner died
 
 // What both sides map. 128 bytes between what the receiver writes and what the senders write.
 struct page {
     uint64_t magic;
     uint64_t nonce;                          // random; the inbox's address has it, too
     alignas(128) std::atomic<uint64_t> tail; // a hint: the index that the next sender tries first
-    alignas(128) std::atomic<uint64_t> position; // all slots below are free again, or holes
+    alignas(128) std::atomic<uint64_t> position; // all slots below have been read, or are holes
     alignas(128) std::atomic<uint64_t> senders[max_senders + 1]; // pid | birth << 32; 0: no sender.
                                                                  // [0] is not used
+    alignas(128) std::atomic<uint64_t> claims[slot_count];
     alignas(128) slot slots[slot_count];
     alignas(128) char frames[slot_count][segment_size];
 };
@@ -153,28 +179,24 @@ class inbox {
     // The next message in order. Every message has to be released before next() is called again.
     UCS_ALWAYS_INLINE bool next(message *m)
     {
-        uint64_t w = at(position_).word.load(std::memory_order_acquire);
-        if (UCS_UNLIKELY(!holes_.empty())) {
+        uint64_t w = at(position_).mark.load(std::memory_order_acquire);
+        if (UCS_UNLIKELY(special_)) {
             return find_next(m);
         }
-        if (w == word::make(position_, 0, word::free)) {
-            return false;
-        }
-        if (UCS_UNLIKELY((w & word::mask) != word::published ||
-                         word::turn(w) != position_ / slot_count)) {
-            return find_next(m);
+        if (!mark::has_turns(w, turn_of(position_) + 1)) {
+            return UCS_UNLIKELY(++looks_ >= claim_patience) && find_next(m);
         }
         looks_ = 0;
-        return UCS_LIKELY(take(position_++, false, m)) || find_next(m);
+        return UCS_LIKELY(take(w, position_++, false, m)) || find_next(m);
     }
     UCS_ALWAYS_INLINE void release(const message &m)
     {
-        uint64_t turn =
-            UCS_UNLIKELY(m.hole) ? end_turn(m.index) : word::turn_of(m.index + slot_count);
-        at(m.index).word.store(turn | word::free, std::memory_order_release);
+        if (UCS_UNLIKELY(m.hole)) {
+            end_turn(m.index);
+        }
     }
-    // Lets senders claim further. Has to follow every round of next() and release(), also one that
-    // found nothing: next() may have passed over slots.
+    // Frees the slots of what was released. Has to follow every round of next() and release(), also
+    // one that found nothing: next() may have passed over slots.
     void publish_position()
     {
         if (published_ != position_) {
@@ -183,12 +205,14 @@ class inbox {
         }
     }
 
-    // False: something is there to be read. After true, the next message that is published rings;
-    // only next() after that ends it.
+    // False: something is there to be read, or will be soon. After true, the next message that is
+    // published rings, but see hole_is_ready(); only next() after that ends it.
     bool arm();
 
     // A claim was passed over and is still open: its owner is stopped, slow or dead.
     bool has_holes() const { return !holes_.empty(); }
+    // One that was passed over has its message now. From any thread.
+    bool hole_is_ready() const;
 
     // alive(pid, birth): is that process still there? Asked for the owners of holes, or for all
     // senders. What dead ones have claimed is dropped by next(), and their places are given to
@@ -215,38 +239,51 @@ class inbox {
     friend class outbox;
 
     UCS_NOINLINE bool find_next(message *m);
-    // The memory's header is read once. False: it is for nobody, and its slot is free again.
-    UCS_ALWAYS_INLINE bool take(uint64_t index, bool hole, message *m)
+    // Of a mark that was read once. False: it is for nobody, and its slot is free again.
+    UCS_ALWAYS_INLINE bool take(uint64_t w, uint64_t index, bool hole, message *m)
     {
-        const slot &s = at(index);
-        uint64_t header = *const_cast<const volatile uint64_t *>(&s.header);
-        bool in_frame = header & header_in_frame;
+        bool in_frame = w & mark::in_frame;
         m->index = index;
         m->hole = hole;
-        m->id = static_cast<uint8_t>(header);
-        m->length = static_cast<uint32_t>(header >> 32);
-        m->data = in_frame ? memory_->frames[index % slot_count] : s.data;
+        m->id = static_cast<uint8_t>(w);
+        m->length = static_cast<uint32_t>(w >> mark::length_shift) & 0xffff;
+        m->data = in_frame ? memory_->frames[index % slot_count] : at(index).data;
         if (UCS_LIKELY(m->length <= (in_frame ? segment_size : inline_size) &&
-                       !(header & header_dropped))) {
+                       !(w & mark::dropped))) {
             return true;
         }
-        damaged_ += !(header & header_dropped);
+        damaged_ += !(w & mark::dropped);
         release(*m);
         return false;
     }
     bool take_hole(unsigned owner, message *m); // owner 0: of anyone
     bool owns_hole(unsigned owner) const;
+    bool claim_is_stuck();
+    void pass_over();
+    bool step_over();
     bool arm_holes();
+    void disarm();
     void bury_sender(unsigned owner, uint64_t entry);
-    uint64_t end_turn(uint64_t index) const;
+    void end_turn(uint64_t index);
+    void look_for_special() { special_ = armed_ || !holes_.empty() || left_out_.any(); }
     slot &at(uint64_t index) const { return memory_->slots[index % slot_count]; }
+    std::atomic<uint64_t> &claim_at(uint64_t index) const
+    {
+        return memory_->claims[index % slot_count];
+    }
 
     inbox_memory memory_;
-    uint64_t position_ = 0;  // the index to be read next
-    uint64_t published_ = 0; // what senders know of it
-    unsigned looks_ = 0;     // at the open claim at position_
-    uint16_t arm_count_ = 0; // never 0 in a word
+    uint64_t position_ = 0;         // the index to be read next
+    uint64_t published_ = 0;        // what senders know of it
+    unsigned looks_ = 0;            // in vain, since the last one at the claim at position_
+    bool special_ = false;          // armed, or there are holes or indices to step over
+    bool armed_ = false;            // at position_
+    uint16_t arm_count_ = 0;        // never 0 in a claim
+    uint64_t suspect_ = UINT64_MAX; // the claim at this index was open at the last look
     std::vector<uint64_t> holes_;
+    std::bitset<slot_count> hole_at_;
+    std::bitset<slot_count>
+        left_out_; // the slot's next index is given to no sender: see end_turn()
     uint64_t damaged_ = 0;
 };
 
@@ -270,11 +307,11 @@ class outbox {
     {
         uint64_t tail = page_->tail.load(std::memory_order_relaxed);
         uint64_t index = tail > next_ ? tail : next_;
-        slot &s = page_->slots[index % slot_count];
-        uint64_t seen = word::make(index, 0, word::free);
-        if (UCS_UNLIKELY(index >= limit_ || !s.word.compare_exchange_strong(
-                                                seen, word::make(index, owner_, word::claimed),
-                                                std::memory_order_acq_rel))) {
+        std::atomic<uint64_t> &c = page_->claims[index % slot_count];
+        uint64_t seen = c.load(std::memory_order_relaxed);
+        if (UCS_UNLIKELY(index >= limit_ || !is_free(seen, turn_of(index)) ||
+                         !c.compare_exchange_strong(seen, claim::make(turn_of(index) + 1, owner_),
+                                                    std::memory_order_acq_rel))) {
             return claim_from(index);
         }
         claimed(index, tail);
@@ -282,20 +319,27 @@ class outbox {
     }
     char *small() const { return slot_->data; }
     char *frame() const { return page_->frames[index_ % slot_count]; }
-    // True: the receiver sleeps, ring its bell.
+    // length: at most inline_size or segment_size. True: the receiver sleeps, ring its bell.
     bool publish(uint8_t id, uint32_t length, bool in_frame)
     {
-        slot_->header = id | (in_frame ? header_in_frame : 0) | uint64_t(length) << 32;
-        uint64_t old = slot_->word.exchange(word::make(index_, owner_, word::published),
-                                            std::memory_order_acq_rel);
-        return UCS_UNLIKELY(old & word::armed);
+        slot_->mark.store(
+            mark::make(turn_of(index_) + 1, length, id | (in_frame ? mark::in_frame : 0)),
+            std::memory_order_release);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        uint64_t c = page_->claims[index_ % slot_count].load(std::memory_order_relaxed);
+        return UCS_UNLIKELY(rings_ || (c & claim::hole)) && has_to_ring(c);
     }
     // After publish() was true and the bell has been rung: messages that follow need not ring.
     void rung();
 
   private:
     void attach(pid_t pid, uint32_t birth);
+    static bool is_free(uint64_t c, uint64_t turn)
+    {
+        return (c & (claim::armed | claim::hole)) == 0 && claim::turns(c) == turn;
+    }
     UCS_NOINLINE bool claim_from(uint64_t index);
+    UCS_NOINLINE bool has_to_ring(uint64_t c);
     void claimed(uint64_t index, uint64_t tail)
     {
         index_ = index;
@@ -307,7 +351,6 @@ class outbox {
     }
     bool may_claim(uint64_t index);
     bool claim_armed(uint64_t index, uint64_t seen);
-    bool passed_over(uint64_t index, uint64_t seen);
     void arm_after(uint64_t index);
 
     const std::unique_ptr<inbox_memory> mapped_; // empty for an inbox of this process
@@ -319,6 +362,7 @@ class outbox {
     uint64_t armed_next_ = 0; // index that this sender has armed, and
     unsigned arm_count_ = 0;  // with which count; 0: none
     unsigned owner_ = 0;
+    bool rings_ = false; // the claim was armed
 };
 
 } // namespace uct::sm

@@ -20,7 +20,7 @@ namespace uct::sm {
 
 namespace {
 
-constexpr uint64_t page_magic = 0x3130786f626e6975; // "uinbox01", little-endian
+constexpr uint64_t page_magic = 0x3230786f626e6975; // "uinbox02", little-endian
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 off_t file_size()

@@ -3,6 +3,8 @@
 #include "ucs/error.h"
 #include "uct/sm/inbox.h"
 
+#include <utility>
+
 namespace uct::sm {
 
 outbox::outbox(int fd, uint64_t nonce, pid_t pid, uint32_t birth)
@@ -43,23 +45,25 @@ bool outbox::claim_from(uint64_t index)
 {
     for (;; ++index) {
         if (UCS_UNLIKELY(index >= limit_) && !may_claim(index)) {
+            rings_ = false;
             return false;
         }
-        std::atomic<uint64_t> &w = page_->slots[index % slot_count].word;
-        uint64_t seen = word::make(index, 0, word::free);
-        if (UCS_LIKELY(w.compare_exchange_strong(seen, word::make(index, owner_, word::claimed),
-                                                 std::memory_order_acq_rel))) {
+        std::atomic<uint64_t> &c = page_->claims[index % slot_count];
+        uint64_t seen = c.load(std::memory_order_acquire);
+        if ((seen & claim::hole) || claim::turns(seen) > turn_of(index)) {
+            continue; // no sender gets this index, or another one has it
+        }
+        if (claim::turns(seen) < turn_of(index)) { // no sender of ours leaves an index out
+            rings_ = false;
+            return false;
+        }
+        rings_ = seen & claim::armed;
+        if (rings_ ? claim_armed(index, seen)
+                   : c.compare_exchange_strong(seen, claim::make(turn_of(index) + 1, owner_),
+                                               std::memory_order_acq_rel)) {
             break;
         }
-        if (word::turn(seen) == index / slot_count && (seen & word::mask) == word::free) {
-            if (claim_armed(index, seen)) {
-                break;
-            }
-            --index; // somebody else was faster, or the receiver has woken up: look again
-        } else if (word::turn(seen) < index / slot_count && !passed_over(index, seen)) {
-            return false;
-        }
-        // else it is taken, or the receiver has read it, or nobody gets this index
+        --index; // another sender was faster, or the receiver has armed or woken up: look again
     }
     claimed(index, page_->tail.load(std::memory_order_relaxed));
     return true;
@@ -72,23 +76,12 @@ bool outbox::may_claim(uint64_t index)
     return index < limit_;
 }
 
-// The slot has not come to the turn of this index: the receiver has passed over an open claim
-// there, or it has not read the message yet.
-bool outbox::passed_over(uint64_t index, uint64_t seen)
-{
-    uint64_t of_seen = word::turn(seen) * slot_count + index % slot_count;
-    if ((seen & word::mask) == word::free) {
-        return false;
-    }
-    return of_seen + slot_count < limit_ || (may_claim(index) && of_seen + slot_count < limit_);
-}
-
 bool outbox::claim_armed(uint64_t index, uint64_t seen)
 {
-    arm_count_ = word::owner(seen);
+    arm_count_ = claim::owner(seen);
     arm_after(index);
-    return page_->slots[index % slot_count].word.compare_exchange_strong(
-        seen, word::make(index, owner_, word::claimed) | word::armed, std::memory_order_acq_rel);
+    return page_->claims[index % slot_count].compare_exchange_strong(
+        seen, claim::make(turn_of(index) + 1, owner_), std::memory_order_acq_rel);
 }
 
 // The receiver sleeps. If this sender stops before it publishes, the next one has to find the bit,
@@ -96,26 +89,33 @@ bool outbox::claim_armed(uint64_t index, uint64_t seen)
 void outbox::arm_after(uint64_t index)
 {
     while (++index < limit_) {
-        uint64_t seen = word::make(index, 0, word::free);
-        uint64_t armed = word::make(index, arm_count_, word::free) | word::armed;
-        std::atomic<uint64_t> &w = page_->slots[index % slot_count].word;
-        if (w.compare_exchange_strong(seen, armed, std::memory_order_acq_rel) || seen == armed) {
+        std::atomic<uint64_t> &c = page_->claims[index % slot_count];
+        uint64_t seen = c.load(std::memory_order_acquire);
+        uint64_t armed = claim::make(turn_of(index), arm_count_) | claim::armed;
+        if (is_free(seen, turn_of(index))
+                ? c.compare_exchange_strong(seen, armed, std::memory_order_acq_rel)
+                : seen == armed) {
             armed_next_ = index;
             return;
         }
-        if (word::turn(seen) == index / slot_count && (seen & word::mask) == word::free) {
+        if (claim::is_armed_only(seen) && claim::turns(seen) == turn_of(index)) {
             break; // the receiver has armed it anew
         }
     }
     arm_count_ = 0;
 }
 
+bool outbox::has_to_ring(uint64_t c)
+{
+    return std::exchange(rings_, false) || (c & claim::armed);
+}
+
 void outbox::rung()
 {
     if (arm_count_ != 0) {
-        uint64_t seen = word::make(armed_next_, arm_count_, word::free) | word::armed;
-        page_->slots[armed_next_ % slot_count].word.compare_exchange_strong(
-            seen, word::make(armed_next_, 0, word::free), std::memory_order_relaxed);
+        uint64_t seen = claim::make(turn_of(armed_next_), arm_count_) | claim::armed;
+        page_->claims[armed_next_ % slot_count].compare_exchange_strong(
+            seen, claim::make(turn_of(armed_next_), 0), std::memory_order_relaxed);
         arm_count_ = 0;
     }
 }
