@@ -114,7 +114,10 @@ iface::~iface()
 
 unsigned iface::progress()
 {
-    unsigned count = receive(round_length);
+    unsigned count = receive(round_);
+    // One message is not followed by a look for the next: that would fetch a cache line in vain
+    // before what the message is waited for can go on.
+    round_ = count < round_ ? 1 : std::min(2 * round_, round_length);
     if (UCS_UNLIKELY(armed_.load(std::memory_order_relaxed))) {
         count += stay_armed(count);
     }

@@ -83,6 +83,7 @@ class iface final : public uct::iface {
     const iface_address address_;
     ucs::mpool_base descriptors_;
     descriptor *spare_ = nullptr;
+    unsigned round_ = 1; // messages that the next progress() takes at most
     ep *failing_ = nullptr;
     std::atomic<bool> attention_ = false; // set by look() and suspect()
     std::atomic<bool> armed_ = false;
