@@ -2,6 +2,7 @@
 // Prints ucxlike_config(7) from the tables that the library reads its variables by. What is not in
 // a table is in the text below. config_page.sh holds the committed page to the output.
 #include "ucp/core/config.h"
+#include "ucs/stats/stats.h"
 #include "uct/base/config.h"
 
 #include <cctype>
@@ -194,6 +195,10 @@ int main()
     const uct_cm_config cm("");
     printf("%s%s.Ss Contexts and workers (UCP)\n", head, process);
     rows(ucp::config_table, "");
+    printf(".Ss Statistics\n"
+           "Read once in a process, without the program's prefix. docs/statistics.md explains the "
+           "reports.\n");
+    rows(ucs::stats::config_table, "STATS_");
     printf(".Ss Memory domains (UCT)\n"
            "Once for each component, as\n.Li UCX_TCP_REG_NONBLOCK .\n");
     rows(md.table(), "<COMPONENT>_");

@@ -5,6 +5,7 @@
 #include "ucp/core/config.h"
 #include "ucs/config_origin.h"
 #include "ucs/error.h"
+#include "ucs/stats/settings.h"
 #include "uct/base/component.h"
 #include "uct/base/config.h"
 
@@ -51,6 +52,7 @@ bool settings(std::vector<setting> *list)
     return ucs::guard([&] {
                ucp_config ucp(nullptr, nullptr);
                add_table(ucp::config_table, &ucp.values, list);
+               add_table(ucs::stats::config_table, &ucs::stats::the_settings(), list);
                for (uct_component *component : uct::components()) {
                    uct_component_attr_t attr = {};
                    attr.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME | UCT_COMPONENT_ATTR_FIELD_FLAGS;

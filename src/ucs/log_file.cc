@@ -23,11 +23,12 @@ namespace {
 
 const char *host_name()
 {
-    static const std::string name = [] {
+    // Never destroyed: other objects log while the process ends.
+    static const std::string &name = *[] {
         char buffer[64] = "";
         gethostname(buffer, sizeof(buffer) - 1);
         buffer[strcspn(buffer, ".")] = '\0';
-        return std::string(buffer);
+        return new std::string(buffer);
     }();
     return name.c_str();
 }
@@ -36,21 +37,6 @@ const char *setting(const char *name, const char *fallback)
 {
     const char *value = getenv(name);
     return value && *value ? value : fallback;
-}
-
-// %h is the host, %p the process.
-std::string expanded(const char *pattern)
-{
-    std::string path;
-    for (const char *p = pattern; *p; ++p) {
-        if (p[0] == '%' && (p[1] == 'h' || p[1] == 'p')) {
-            path += p[1] == 'h' ? host_name() : std::to_string(getpid());
-            ++p;
-        } else {
-            path += *p;
-        }
-    }
-    return path;
 }
 
 class log_file {
@@ -125,6 +111,20 @@ class log_file {
 };
 
 } // namespace
+
+std::string expanded(const char *pattern)
+{
+    std::string path;
+    for (const char *p = pattern; *p; ++p) {
+        if (p[0] == '%' && (p[1] == 'h' || p[1] == 'p')) {
+            path += p[1] == 'h' ? host_name() : std::to_string(getpid());
+            ++p;
+        } else {
+            path += *p;
+        }
+    }
+    return path;
+}
 
 void print(const origin &from, const char *text)
 {

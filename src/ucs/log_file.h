@@ -3,6 +3,8 @@
 // UCX_LOG_FILE_ROTATE keep short, and from the sources that UCX_LOG_FILE_FILTER names.
 #pragma once
 
+#include <string>
+
 namespace ucs::log {
 
 // What a line has before its text.
@@ -15,5 +17,8 @@ struct origin {
 
 // Writes one line, in UCX's form.
 void print(const origin &from, const char *text);
+
+// A path in which %h is the host and %p the process.
+std::string expanded(const char *pattern);
 
 } // namespace ucs::log

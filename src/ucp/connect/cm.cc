@@ -276,7 +276,6 @@ void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &cl
         throw ucs::error(status, "ucp_ep_create: no transport reaches the client");
     }
     ep->remote_id = client.ep_id;
-    ep->control->peer_name = peer.name;
 
     cm &m = worker_cm(ep->worker);
     std::vector<uint8_t> data = hello(m, server_head{WIRE_VERSION, 0, 0, 0, 0, ep->local_id}, mine);

@@ -120,7 +120,6 @@ ucp_ep *new_matched_ep(ucp_worker *worker, ep_origin origin, const unpacked_addr
                          peer.name.empty() ? "the peer" : peer.name.c_str());
     }
     adopt_address(ep, address);
-    ep->control->peer_name = peer.name;
     worker->matcher->add(peer.uuid, sn, ep);
     return ep;
 }
@@ -142,7 +141,6 @@ ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopbac
             ep_destroy(ep);
             throw ucs::error(status, "ucp_ep_create: no transport reaches the own worker");
         }
-        ep->control->peer_name = peer.name;
         ep->remote_id = ep->local_id;
         ep_connected(ep);
         return ep;

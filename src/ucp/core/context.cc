@@ -7,6 +7,7 @@
 #include "ucp/core/resources.h"
 #include "ucs/environment.h"
 #include "ucs/error.h"
+#include "ucs/stats/stats.h"
 #include "ucs/sys.h"
 
 #include <algorithm>
@@ -133,6 +134,7 @@ class builder {
     void report() const
     {
         bool strict = config_.values.strict;
+        (void)ucs::stats::wanted(); // knows its variables, and refuses bad values
         ucs::config::report_environment(strict);
         for (const std::string &text : select_.unmatched()) {
             if (strict) {

@@ -6,6 +6,7 @@
 #include "ucp/connect/address.h"
 #include "ucp/endpoint/ep_control.h"
 #include "ucs/log.h"
+#include "ucs/stats/stats.h"
 
 #include <algorithm>
 #include <cstring>
@@ -63,10 +64,31 @@ std::string roles_of(const ucp_ep &ep, unsigned lane)
     return roles;
 }
 
+std::string name_of(const ucp_ep &ep)
+{
+    if (!ep.control->name.empty()) {
+        return ep.control->name;
+    }
+    char text[32];
+    snprintf(text, sizeof(text), "%p", static_cast<const void *>(&ep));
+    return text;
+}
+
+void name_lanes(const ucp_ep &ep)
+{
+    for (unsigned i = 0; i < ep.lane_count; ++i) {
+        ep.control->counted[i] = ucs::stats::name_lane(ep.lanes[i].ep, name_of(ep),
+                                                       ep.control->peer_name, roles_of(ep, i));
+    }
+}
+
 } // namespace
 
 void announce_ep(const ucp_ep &ep)
 {
+    if (ucs::stats::wanted()) {
+        name_lanes(ep);
+    }
     if (ucs::log::enabled(ucs::log::level::info)) {
         std::string lanes;
         for (unsigned i = 0; i < ep.lane_count; ++i) {
@@ -74,7 +96,9 @@ void announce_ep(const ucp_ep &ep)
             lanes += std::string(" ") + desc.tl_name + "/" + desc.dev_name + roles_of(ep, i) +
                      (i + 1 < ep.lane_count ? "," : "");
         }
-        ucs_info("ep %p: lanes:%s", static_cast<const void *>(&ep), lanes.c_str());
+        const std::string &peer = ep.control->peer_name;
+        ucs_info("ep %p: lanes:%s; peer %s", static_cast<const void *>(&ep), lanes.c_str(),
+                 peer.empty() ? "<no debug data>" : peer.c_str());
     }
     if (ep.worker->context->config.proto_info) {
         print_ep(ep, stdout);

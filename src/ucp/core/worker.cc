@@ -11,7 +11,9 @@
 #include "ucp/endpoint/ep_control.h"
 #include "ucp/endpoint/keepalive.h"
 #include "ucp/proto/proto.h"
+#include "ucp/proto/stats_names.h"
 #include "ucs/error.h"
+#include "ucs/stats/stats.h"
 #include "ucs/sys.h"
 #include "ucs/topo.h"
 
@@ -104,6 +106,9 @@ iface::iface(ucp_worker *w, uint8_t resource_index) : worker(w), resource(resour
             const am_handler_entry &row = am_handlers[i];
             bool used = row.features == 0 || w->context->has_feature(row.features);
             uct_iface_set_am_handler(uct, row.id, used ? row.fn : unused_handler, w, 0);
+        }
+        if (ucs::stats::wanted()) {
+            ucs::stats::name_flows(uct, stats_names());
         }
         uct_iface_progress_enable(uct, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
     } catch (...) {

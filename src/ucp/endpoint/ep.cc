@@ -328,6 +328,7 @@ void ep_teardown_lanes(ucp_ep *ep) noexcept
         (void)uct_ep_flush(ep->lanes[i].ep, UCT_FLUSH_FLAG_CANCEL, nullptr);
         ep->worker->lane_owners.erase(ep->lanes[i].ep);
         uct_ep_destroy(ep->lanes[i].ep);
+        c.counted[i] = nullptr;
     }
     ep->lane_count = 0;
     ep->am_ep = nullptr;

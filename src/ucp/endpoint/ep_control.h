@@ -6,6 +6,7 @@
 
 #include "ucp/endpoint/ep.h"
 #include "ucs/async.h"
+#include "ucs/stats/stats.h"
 
 #include <memory>
 #include <string>
@@ -71,6 +72,7 @@ struct ep_control {
     bool has_user_data = false;
     std::string name;
     std::string peer_name;
+    ucs::stats::lane *counted[MAX_LANES] = {}; // with UCX_STATS_DEST, of each lane
 
     // Endpoints made from worker addresses. Both sides count their endpoints to each other, and the
     // n-th of one pairs with the n-th of the other.

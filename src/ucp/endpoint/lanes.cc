@@ -217,6 +217,7 @@ ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer)
         return UCS_ERR_UNREACHABLE;
     }
     ep->control->peer_uuid = peer.uuid;
+    ep->control->peer_name = peer.name;
     ep->am_lane_index = 0;
     ep->am_ep = ep->lanes[0].ep;
     ep->rma_lane = can_rma(*ep->lanes[0].attr) ? 0 : NO_LANE;

@@ -4,7 +4,7 @@
 // is in mem.h; the reader trusts nothing: the check sum covers the lengths before they are
 // followed.
 #include "ucp/core/worker.h"
-#include "ucp/endpoint/ep.h"
+#include "ucp/endpoint/ep_control.h"
 #include "ucp/mem/mem.h"
 #include "ucs/check.h"
 
@@ -214,10 +214,12 @@ void rkey_resolve(ucp_rkey *rkey) noexcept
         return;
     }
     rkey->resolved = true;
+    rkey->plain = !ep->control->counted[0];
     const void *part;
     for (uint8_t i = 0; i < ep->lane_count && !rkey->direct && !rkey->denied; ++i) {
         const lane &l = ep->lanes[i];
         if (l.ep && (part = rkey_part(ep, l, rkey->list, rkey->list_length))) {
+            rkey->direct_lane = i;
             map_direct(rkey, l, part);
         }
     }

@@ -68,7 +68,8 @@ ucs_status_t amo_progress(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
     bool fetch = req->rma.result;
-    if (char *p = direct_address(req->rma.rkey, req->rma.address, req->rma.size)) {
+    if (char *p = direct_address(req->rma.rkey, req->rma.address, req->rma.size,
+                                 ucs::stats::memory_atomic)) {
         uint64_t old =
             apply_sized(p, req->rma.op, req->rma.size, req->rma.value[0], req->rma.value[1]);
         if (fetch) {
@@ -128,7 +129,7 @@ ucs_status_ptr_t amo(const amo_args &a, const ucp_request_param_t *param) noexce
     if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
     }
-    if (char *p = direct_address(a.rkey, a.address, a.size)) {
+    if (char *p = direct_address(a.rkey, a.address, a.size, ucs::stats::memory_atomic)) {
         uint64_t old = apply_sized(p, static_cast<uint8_t>(a.op), static_cast<uint8_t>(a.size),
                                    a.value, a.compare);
         if (a.result) {

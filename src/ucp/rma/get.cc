@@ -56,7 +56,7 @@ ucs_status_t start_progress(ucp_request *req) noexcept
     ucp_ep *ep = req->ep;
     ucp_rkey *rkey = req->rma.rkey;
     size_t length = req->dt.length();
-    if (char *from = direct_address(rkey, req->rma.address, length)) {
+    if (char *from = direct_address(rkey, req->rma.address, length, ucs::stats::memory_get)) {
         complete(req, req->dt.unpack(0, from, length));
         return UCS_OK;
     }
@@ -83,7 +83,7 @@ ucs_status_ptr_t get(const rma_args &a, const ucp_request_param_t *param) noexce
     bool contig = (a.dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG;
     bool done = length == 0;
     if (!done && contig && ep->check_usable() == UCS_OK) {
-        if (const char *from = direct_address(a.rkey, a.address, length)) {
+        if (const char *from = direct_address(a.rkey, a.address, length, ucs::stats::memory_get)) {
             std::atomic_thread_fence(std::memory_order_acquire);
             memcpy(a.buffer, from, length);
             done = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ucp/rma/native.h"
 
+#include "ucp/endpoint/ep_control.h"
 #include "ucp/endpoint/rails.h"
 
 #include <new>
@@ -66,6 +67,20 @@ bool register_rails(ucp_request *req) noexcept
 }
 
 } // namespace
+
+char *slow_direct_address(ucp_rkey *rkey, uint64_t address, size_t length,
+                          ucs::stats::flow what) noexcept
+{
+    if (!rkey->resolved) {
+        rkey_resolve(rkey);
+    }
+    char *mapped = mapped_address(rkey, address, length);
+    ucs::stats::lane *counted = rkey->ep->control->counted[rkey->direct_lane];
+    if (mapped && counted) {
+        counted->flows[what].count(length);
+    }
+    return mapped;
+}
 
 bool start_native(ucp_request *req, ucs_status_t (*progress)(ucp_request *) noexcept,
                   bool reads) noexcept

@@ -65,7 +65,7 @@ ucs_status_t start_progress(ucp_request *req) noexcept
     ucp_ep *ep = req->ep;
     ucp_rkey *rkey = req->rma.rkey;
     size_t length = req->dt.length();
-    if (char *to = direct_address(rkey, req->rma.address, length)) {
+    if (char *to = direct_address(rkey, req->rma.address, length, ucs::stats::memory_put)) {
         req->dt.pack(to, length);
         complete(req, UCS_OK);
         return UCS_OK;
@@ -138,7 +138,7 @@ ucs_status_ptr_t put(const rma_args &a, const ucp_request_param_t *param) noexce
     bool contig = (a.dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG;
     status = length == 0 ? UCS_OK : UCS_ERR_NO_RESOURCE;
     if (contig && length != 0 && ep->check_usable() == UCS_OK) {
-        if (char *to = direct_address(a.rkey, a.address, length)) {
+        if (char *to = direct_address(a.rkey, a.address, length, ucs::stats::memory_put)) {
             memcpy(to, a.buffer, length);
             std::atomic_thread_fence(std::memory_order_release);
             status = UCS_OK;

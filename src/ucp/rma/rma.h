@@ -13,6 +13,7 @@
 #include "ucp/proto/pieces.h"
 #include "ucp/proto/proto.h"
 #include "ucs/check.h"
+#include "ucs/stats/stats.h"
 
 namespace ucp {
 
@@ -32,18 +33,28 @@ ucs_status_ptr_t get(const rma_args &a, const ucp_request_param_t *param) noexce
 // Common checks; UCS_OK, or the status to return.
 ucs_status_t check_rma(const rma_args &a) noexcept;
 
-// The mapped address of [address, + length), nullptr if the key's memory is not mapped or does not
-// hold it, or a fence forbids its use.
-inline char *direct_address(ucp_rkey *rkey, uint64_t address, size_t length) noexcept
+// The first use of a key, and with UCX_STATS_DEST every one.
+UCS_NOINLINE char *slow_direct_address(ucp_rkey *rkey, uint64_t address, size_t length,
+                                       ucs::stats::flow what) noexcept;
+
+inline char *mapped_address(ucp_rkey *rkey, uint64_t address, size_t length) noexcept
 {
-    if (UCS_UNLIKELY(!rkey->resolved)) {
-        rkey_resolve(rkey);
-    }
     if (!rkey->direct || address < rkey->base || length > rkey->length ||
         address - rkey->base > rkey->length - length || !rkey->ep->direct_allowed()) {
         return nullptr;
     }
     return static_cast<char *>(rkey->direct) + (address - rkey->base);
+}
+
+// The mapped address of [address, + length), nullptr if the key's memory is not mapped or does not
+// hold it, or a fence forbids its use. what: the operation that follows.
+inline char *direct_address(ucp_rkey *rkey, uint64_t address, size_t length,
+                            ucs::stats::flow what) noexcept
+{
+    if (UCS_UNLIKELY(!rkey->plain)) {
+        return slow_direct_address(rkey, address, length, what);
+    }
+    return mapped_address(rkey, address, length);
 }
 
 // data_request() for an operation of these arguments.

@@ -5,6 +5,7 @@
 
 #include "ucs/check.h"
 #include "ucs/error.h"
+#include "ucs/stats/stats.h"
 #include "uct/base/cm.h"
 #include "uct/base/component.h"
 #include "uct/base/config.h"
@@ -235,6 +236,23 @@ ucs_status_t uct_config_modify(void *config, const char *name, const char *value
     });
 }
 
+static uct_iface_h open_counted(uct_md &md, uct_worker &worker, const uct_iface_params_t &params,
+                                const uct_iface_config_t &config)
+{
+    bool counts = ucs::stats::wanted();
+    uct_iface_h opened = md.open_iface(&worker, params, config);
+    if (counts) {
+        try {
+            static_cast<uct::iface *>(opened)->count_traffic(params.mode.device.tl_name,
+                                                             params.mode.device.dev_name);
+        } catch (...) {
+            opened->ops.iface_close(opened);
+            throw;
+        }
+    }
+    return opened;
+}
+
 ucs_status_t uct_iface_open(uct_md_h md, uct_worker_h worker, const uct_iface_params_t *params,
                             const uct_iface_config_t *config, uct_iface_h *iface_p)
 {
@@ -267,7 +285,7 @@ ucs_status_t uct_iface_open(uct_md_h md, uct_worker_h worker, const uct_iface_pa
         for (const uct_tl_resource_desc_t &r : md->tl_resources()) {
             if (strcmp(r.tl_name, params->mode.device.tl_name) == 0 &&
                 strcmp(r.dev_name, params->mode.device.dev_name) == 0) {
-                *iface_p = md->open_iface(worker, *params, *config);
+                *iface_p = open_counted(*md, *worker, *params, *config);
                 return;
             }
         }

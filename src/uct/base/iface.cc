@@ -49,6 +49,9 @@ ep::~ep()
     if (owner_.current_ == this) {
         owner_.current_ = nullptr;
     }
+    if (counted_) {
+        ucs::stats::close_lane(static_cast<uct_ep *>(this));
+    }
 }
 
 void ep::update_ready()
@@ -73,6 +76,9 @@ ucs_status_t ep::not_ready()
 
 void ep::set_connected()
 {
+    if (counted_ && !connected_) {
+        counted_->connects.add(1);
+    }
     connected_ = true;
     update_ready();
 }
@@ -167,6 +173,9 @@ iface::~iface()
 void iface::set_am_handler(uint8_t id, uct_am_callback_t callback, void *arg)
 {
     am_handler handler = callback ? am_handler{callback, arg} : am_handler{drop_message, &am_[id]};
+    if (traffic_) {
+        handler = traffic_->counting(id, handler);
+    }
     if (trace_) {
         trace_->set_handler(id, handler);
     } else {
@@ -180,6 +189,11 @@ void iface::set_am_tracer(uct_am_tracer_t tracer, void *arg)
     if (tracer && ucs::log::enabled(ucs::log::level::trace_data)) {
         trace_ = std::make_unique<am_trace>(*this, tracer, arg);
     }
+}
+
+void iface::count_traffic(const char *transport, const char *device)
+{
+    traffic_ = std::make_unique<traffic>(*this, transport, device);
 }
 
 void iface::report_error(uct_ep_h failed, ucs_status_t status)

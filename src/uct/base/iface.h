@@ -9,6 +9,7 @@
 #include "ucs/list.h"
 #include "uct/base/am_trace.h"
 #include "uct/base/md.h"
+#include "uct/base/traffic.h"
 #include "uct/base/worker.h"
 
 #include <uct/api/uct.h>
@@ -60,6 +61,7 @@ class ep : public uct_ep {
 
   protected:
     friend class iface;
+    friend class traffic;
     ~ep();
 
     // A message that was taken from the user and that the core refused stands in front of
@@ -83,6 +85,7 @@ class ep : public uct_ep {
     uint64_t stalled_round_ = 0; // the round of progress in which a send found no room
     ucs::list_node waiting_link_;
     ucs::list<pending_node, &pending_node::link> pending_;
+    ucs::stats::lane *counted_ = nullptr; // of an interface that counts
 };
 
 class iface : public uct_iface {
@@ -104,6 +107,8 @@ class iface : public uct_iface {
     void set_am_handler(uint8_t id, uct_am_callback_t callback, void *arg);
     // tracer nullptr: none.
     void set_am_tracer(uct_am_tracer_t tracer, void *arg);
+    // For UCX_STATS_DEST, before anything uses the interface.
+    void count_traffic(const char *transport, const char *device);
 
     // Tells the user that an endpoint is dead; only where the error handler may run.
     void report_error(uct_ep_h failed, ucs_status_t status);
@@ -117,6 +122,7 @@ class iface : public uct_iface {
   protected:
     friend class ep;
     friend class am_trace;
+    friend class traffic;
     ~iface();
 
     // What the program will use the interface for: any of these features?
@@ -156,6 +162,7 @@ class iface : public uct_iface {
     static void enable_asked(void *arg);
 
     am_handler am_[UCT_AM_ID_MAX];
+    std::unique_ptr<traffic> traffic_;
     std::unique_ptr<am_trace> trace_;
     uint64_t features_; // UCT_IFACE_FEATURE_*
     uct_error_handler_t err_handler_;

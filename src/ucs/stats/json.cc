@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A report as JSON.
+#include "ucs/stats/output.h"
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace ucs::stats {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json rows_as_json(const std::vector<row> &rows)
+{
+    json list = json::array();
+    for (const row &r : rows) {
+        list.push_back({{"protocol", r.protocol},
+                        {"way", name_of(r.how)},
+                        {"messages", r.messages},
+                        {"bytes", r.bytes},
+                        {"payload_bytes", r.payload}});
+    }
+    return list;
+}
+
+json lane_as_json(const lane_report &l)
+{
+    return {{"id", l.id},
+            {"open", l.is_open},
+            {"lanes", l.lanes},
+            {"endpoint", l.endpoint},
+            {"peer", l.peer},
+            {"roles", l.roles},
+            {"retries", l.retries},
+            {"errors", l.errors},
+            {"reconnects", l.reconnects},
+            {"sent", rows_as_json(l.sent)}};
+}
+
+} // namespace
+
+std::string to_json(const report &whole)
+{
+    json interfaces = json::array();
+    for (const interface_report &i : whole) {
+        json lanes = json::array();
+        for (const lane_report &l : i.lanes) {
+            lanes.push_back(lane_as_json(l));
+        }
+        interfaces.push_back({{"id", i.id},
+                              {"open", i.is_open},
+                              {"transport", i.transport},
+                              {"device", i.device},
+                              {"received", rows_as_json(i.received)},
+                              {"lanes", lanes}});
+    }
+    json all = {{"host", host_of_process()}, {"pid", getpid()}, {"interfaces", interfaces}};
+    // Names of peers are whatever the peers said.
+    return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+} // namespace ucs::stats

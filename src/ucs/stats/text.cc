@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A report as a table and in the text format of Prometheus.
+#include "ucs/stats/output.h"
+
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
+#include <unistd.h>
+
+namespace ucs::stats {
+namespace {
+
+__attribute__((format(printf, 2, 3))) void append(std::string &to, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    to += line;
+}
+
+void append_rows(std::string &text, const char *direction, const std::vector<row> &rows)
+{
+    for (const row &r : rows) {
+        append(text,
+               "    %-8s %-14s %-8s %12" PRIu64 " messages %16" PRIu64 " bytes %16" PRIu64
+               " payload\n",
+               direction, r.protocol.c_str(), name_of(r.how), r.messages, r.bytes, r.payload);
+    }
+}
+
+void append_lane(std::string &text, const lane_report &l)
+{
+    text += "  lane";
+    if (l.id != 0) {
+        append(text, " %u", l.id);
+    } else {
+        append(text, "s, sum of %" PRIu64, l.lanes);
+    }
+    text += l.endpoint.empty() ? "" : ", endpoint " + l.endpoint;
+    text += l.peer.empty() ? "" : ", peer " + l.peer;
+    text += l.roles.empty() ? "" : ", for" + l.roles;
+    append(text, "%s: %" PRIu64 " retries, %" PRIu64 " errors, %" PRIu64 " reconnects\n",
+           l.is_open ? "" : ", closed", l.retries, l.errors, l.reconnects);
+    append_rows(text, "sent", l.sent);
+}
+
+// A value of a label.
+std::string quoted(const std::string &value)
+{
+    std::string text = "\"";
+    for (char c : value) {
+        if (c == '\n') {
+            text += "\\n";
+            continue;
+        }
+        text += c == '"' || c == '\\' ? "\\" : "";
+        text += c;
+    }
+    return text + '"';
+}
+
+std::string label(const char *name, const std::string &value)
+{
+    return std::string(name) + "=" + quoted(value);
+}
+
+std::string labels_of(const interface_report &i)
+{
+    return label("host", host_of_process()) + "," + label("pid", std::to_string(getpid())) + "," +
+           label("transport", i.transport) + "," + label("device", i.device) + "," +
+           label("interface", std::to_string(i.id));
+}
+
+std::string labels_of(const lane_report &l)
+{
+    return "," + label("lane", std::to_string(l.id)) + "," + label("endpoint", l.endpoint) + "," +
+           label("peer", l.peer) + "," + label("roles", l.roles);
+}
+
+std::string labels_of(const row &r)
+{
+    return "," + label("protocol", r.protocol) + "," + label("way", name_of(r.how));
+}
+
+struct row_metric {
+    const char *name;
+    const char *help;
+    uint64_t row::*value;
+};
+constexpr row_metric row_metrics[] = {
+    {"messages", "Messages and operations", &row::messages},
+    {"bytes", "Bytes given to the transport", &row::bytes},
+    {"payload_bytes", "Bytes without the headers of the protocols", &row::payload},
+};
+
+struct lane_metric {
+    const char *name;
+    const char *help;
+    uint64_t lane_report::*value;
+};
+constexpr lane_metric lane_metrics[] = {
+    {"retries", "Operations that found no room", &lane_report::retries},
+    {"errors", "Operations that failed", &lane_report::errors},
+    {"reconnects", "Connections that were made again", &lane_report::reconnects},
+};
+
+void append_head(std::string &text, const std::string &name, const char *help, const char *more)
+{
+    text +=
+        "# HELP ucxlike_" + name + " " + help + more + ".\n# TYPE ucxlike_" + name + " counter\n";
+}
+
+void append_value(std::string &text, const std::string &name, const std::string &labels,
+                  uint64_t value)
+{
+    text += "ucxlike_" + name + "{" + labels + "} " + std::to_string(value) + "\n";
+}
+
+} // namespace
+
+std::string to_text(const report &whole)
+{
+    std::string text;
+    append(text, "ucxlike statistics of process %d on %s\n", getpid(), host_of_process().c_str());
+    for (const interface_report &i : whole) {
+        append(text, "%s/%s", i.transport.c_str(), i.device.c_str());
+        if (i.id != 0) {
+            append(text, ", interface %u%s", i.id, i.is_open ? "" : ", closed");
+        }
+        text += "\n";
+        append_rows(text, "received", i.received);
+        for (const lane_report &l : i.lanes) {
+            append_lane(text, l);
+        }
+    }
+    return text;
+}
+
+std::string to_prometheus(const report &whole)
+{
+    std::string text;
+    for (const row_metric &m : row_metrics) {
+        std::string sent = std::string(m.name) + "_sent_total";
+        append_head(text, sent, m.help, ", sent");
+        for (const interface_report &i : whole) {
+            for (const lane_report &l : i.lanes) {
+                for (const row &r : l.sent) {
+                    append_value(text, sent, labels_of(i) + labels_of(l) + labels_of(r),
+                                 r.*m.value);
+                }
+            }
+        }
+        std::string received = std::string(m.name) + "_received_total";
+        append_head(text, received, m.help, ", received");
+        for (const interface_report &i : whole) {
+            for (const row &r : i.received) {
+                append_value(text, received, labels_of(i) + labels_of(r), r.*m.value);
+            }
+        }
+    }
+    for (const lane_metric &m : lane_metrics) {
+        std::string name = std::string(m.name) + "_total";
+        append_head(text, name, m.help, "");
+        for (const interface_report &i : whole) {
+            for (const lane_report &l : i.lanes) {
+                append_value(text, name, labels_of(i) + labels_of(l), l.*m.value);
+            }
+        }
+    }
+    return text;
+}
+
+} // namespace ucs::stats
