@@ -89,6 +89,9 @@ fi_info *make_info(const profile &p, const fi_info *hints)
     info->tx_attr->rma_iov_limit = 1;
     info->rx_attr->iov_limit = p.iov_limit;
     info->ep_attr->max_msg_size = p.max_message;
+    info->ep_attr->max_order_raw_size = p.order_size;
+    info->ep_attr->max_order_war_size = p.order_size;
+    info->ep_attr->max_order_waw_size = p.order_size;
     info->ep_attr->tx_ctx_cnt = 1;
     info->ep_attr->rx_ctx_cnt = 1;
     info->domain_attr->mr_mode = p.mr_mode;

@@ -46,6 +46,7 @@ struct profile {
     size_t max_message;
     uint64_t caps;
     uint64_t order;          // what it can keep
+    size_t order_size;       // of the largest put or get that has an order
     bool order_on_request;   // what the hints do not ask for is not kept
     bool keeps_iovecs;       // the caller's iovecs are read until the operation is over
     bool has_descriptor;     // completion queues can be waited for: see waits()

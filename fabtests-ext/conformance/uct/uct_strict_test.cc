@@ -328,6 +328,42 @@ TEST_P(uct_strict_rma, an_atomic_operation)
     EXPECT_EQ(uct_md_mem_dereg(b.md, memh), UCS_OK);
 }
 
+class uct_strict_fence : public uct_strict_rma {};
+
+// The core says that a write stays behind a read, but up to few bytes only, or it is not true.
+TEST_P(uct_strict_fence, a_put_does_not_change_what_a_get_before_reads)
+{
+    constexpr size_t length = 24 << 20;
+    registered sink(a, std::string(length, '-'));
+    registered target(b, std::string(length, 'o'));
+    remote_key key(b, target.memh, a.component);
+    auto remote = reinterpret_cast<uintptr_t>(target.data.data());
+    uct_iov_t iov = sink.part(0, length);
+    run([&](uct_completion_t *done) {
+        ucs_status_t status = uct_ep_get_zcopy(ep, &iov, 1, remote, key.bundle.rkey, done);
+        if (status != UCS_INPROGRESS) {
+            return status;
+        }
+        EXPECT_EQ(uct_ep_fence(ep, 0), UCS_OK);
+        auto change = [&] {
+            return uct_ep_put_short(ep, "newnewne", 8, remote + length - 8, key.bundle.rkey);
+        };
+        ucs_status_t changed = change();
+        // The target finds both before the origin takes any of the answer.
+        for (int i = 0; i < 1000; ++i) {
+            uct_worker_progress(b.worker);
+        }
+        EXPECT_EQ(changed == UCS_ERR_NO_RESOURCE ? until_posted(change) : changed, UCS_OK);
+        return status;
+    });
+    EXPECT_TRUE(sink.data == std::string(length, 'o'));
+    auto end = std::chrono::steady_clock::now() + patience;
+    while (target.data.back() == 'o' && std::chrono::steady_clock::now() < end) {
+        progress();
+    }
+    EXPECT_EQ(target.data.substr(length - 8), "newnewne");
+}
+
 class uct_strict_efa : public uct_strict {};
 
 // The bare device, which stands first in the list, has neither.
@@ -353,6 +389,7 @@ INSTANTIATE_TEST_SUITE_P(over, uct_strict_pieces,
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_rma,
                          testing::Values("cxi", "efa", "opx", "psm3", "worst", "sockets"), name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_polls, testing::Values("opx", "worst"), name);
+INSTANTIATE_TEST_SUITE_P(over, uct_strict_fence, testing::Values("psm3", "sockets"), name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_efa, testing::Values("efa"), name);
 
 } // namespace

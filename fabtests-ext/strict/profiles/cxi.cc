@@ -20,6 +20,7 @@ constexpr profile all[] = {{
     .max_message = 1ul << 30,
     .caps = all_caps,
     .order = all_orders,
+    .order_size = SIZE_MAX,
     .order_on_request = true,
     .keeps_iovecs = false,
     .has_descriptor = true,

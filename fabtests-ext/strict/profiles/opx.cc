@@ -20,6 +20,7 @@ constexpr profile all[] = {{
     .max_message = 1ul << 40,
     .caps = all_caps,
     .order = 0,
+    .order_size = 0,
     .order_on_request = false,
     .keeps_iovecs = true,
     .has_descriptor = false,

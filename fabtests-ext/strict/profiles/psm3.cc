@@ -20,6 +20,7 @@ constexpr profile all[] = {{
     .max_message = 1ul << 32,
     .caps = all_caps,
     .order = all_orders,
+    .order_size = 4096,
     .order_on_request = false,
     .keeps_iovecs = false,
     .has_descriptor = false,

@@ -20,6 +20,7 @@ constexpr profile all[] = {{
     .max_message = 1ul << 30,
     .caps = base_caps | FI_TAGGED,
     .order = 0,
+    .order_size = 0,
     .order_on_request = true,
     .keeps_iovecs = true,
     .has_descriptor = false,

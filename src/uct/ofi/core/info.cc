@@ -253,6 +253,11 @@ bool core::trywait_does_nothing() const
     return provider == "net";
 }
 
+bool core::answers_in_order() const
+{
+    return provider != "sockets";
+}
+
 bool core::polled_by_calls() const
 {
     return sockets() || provider == "sockets" || provider == "udp";

@@ -48,6 +48,9 @@ struct core {
     // It signals each completion and leaves it to fi_trywait() to take the signal back, but its
     // fi_trywait() does nothing: from the first one on the descriptor is readable. fi_wait() does.
     bool trywait_does_nothing() const;
+    // What it answers to a read was in memory before any write that came after the read. sockets
+    // says so, but reads a piece whenever the connection takes one, and writes in between.
+    bool answers_in_order() const;
     // A look at its queue is a system call; the queues of devices are in memory.
     bool polled_by_calls() const;
     // The signal of a completion queue can be muted (cq_signal.h).

@@ -60,10 +60,10 @@ constexpr uint64_t bit(op::kind kind)
     return 1ul << static_cast<unsigned>(kind);
 }
 
-// What a fence has to wait for: the cores say which order they keep. Of shm that is true where
-// operations are done when they are posted; else its target copies when it finds the time. Atomic
-// operations always wait for the target to progress. Nothing is ordered between the peer's endpoint
-// and the one that carries its regions.
+// What a fence has to wait for: the cores say which order they keep, and up to how many bytes. Of
+// shm that is true where operations are done when they are posted; else its target copies when it
+// finds the time. Atomic operations always wait for the target to progress. Nothing is ordered
+// between the peer's endpoint and the one that carries its regions.
 uint64_t find_overtaken(const uct::ofi::md &domain, const limits &l)
 {
     uint64_t gets = bit(op::kind::get) | bit(op::kind::get_bcopy);
@@ -73,9 +73,15 @@ uint64_t find_overtaken(const uct::ofi::md &domain, const limits &l)
         return atomics | (l.immediate_rma ? 0 : gets | puts);
     }
     uint64_t order = domain.carrier ? 0 : domain.info->tx_attr->msg_order;
-    auto keeps = [&](uint64_t wanted) { return (order & wanted) == wanted; };
-    return atomics | (keeps(FI_ORDER_WAR | FI_ORDER_SAR) ? 0 : gets) |
-           (keeps(FI_ORDER_WAW | FI_ORDER_RAW | FI_ORDER_SAW) ? 0 : puts);
+    const fi_ep_attr &attr = *domain.info->ep_attr;
+    auto keeps = [&](uint64_t wanted, size_t bytes) {
+        return (order & wanted) == wanted && bytes >= attr.max_msg_size;
+    };
+    size_t after_put = std::min(attr.max_order_waw_size, attr.max_order_raw_size);
+    bool gets_stay = domain.provider.answers_in_order() &&
+                     keeps(FI_ORDER_WAR | FI_ORDER_SAR, attr.max_order_war_size);
+    bool puts_stay = keeps(FI_ORDER_WAW | FI_ORDER_RAW | FI_ORDER_SAW, after_put);
+    return atomics | (gets_stay ? 0 : gets) | (puts_stay ? 0 : puts);
 }
 
 size_t default_segment(const uct::ofi::md &domain, bool fifo)
