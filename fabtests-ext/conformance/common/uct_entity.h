@@ -5,6 +5,7 @@
 #pragma once
 
 #include "fabtests-ext/common/sanitized.h"
+#include "fabtests-ext/common/transports.h"
 
 #include <uct/api/uct.h>
 
@@ -434,8 +435,9 @@ inline std::string name_of(const testing::TestParamInfo<const char *> &info)
     return info.param;
 }
 
-// Enrolling a transport is one word here.
-#define UCT_CONFORMANCE_TRANSPORTS testing::Values("self", "sm", "shm", "tcp", "tcprdm", "verbs")
+// Enrolling a transport is one word here; UCXLIKE_TEST_TLS names others.
+#define UCT_CONFORMANCE_TRANSPORTS                                                                 \
+    testing::ValuesIn(ucp_test::transports({"self", "sm", "shm", "tcp", "tcprdm", "verbs"}))
 #define UCT_INSTANTIATE(suite)                                                                     \
     INSTANTIATE_TEST_SUITE_P(on, suite, UCT_CONFORMANCE_TRANSPORTS, name_of)
 
