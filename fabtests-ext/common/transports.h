@@ -48,4 +48,4 @@ inline std::string transports_name(const testing::TestParamInfo<const char *> &i
 #define UCP_TEST_OVER(suite, ...)                                                                  \
     INSTANTIATE_TEST_SUITE_P(over, suite, testing::ValuesIn(ucp_test::transports({__VA_ARGS__})),  \
                              ucp_test::transports_name)
-#define UCP_TEST_OVER_ALL(suite) UCP_TEST_OVER(suite, "self", "shm", "tcp", "shm,tcp")
+#define UCP_TEST_OVER_ALL(suite) UCP_TEST_OVER(suite, "self", "sm", "shm", "tcp", "shm,tcp")

@@ -364,7 +364,7 @@ TEST(ucp_reach, proto_info_prints_the_lanes)
     }
 }
 
-UCP_TEST_OVER(ucp_wireup, "self", "shm", "tcp", "shm,tcp", "all");
+UCP_TEST_OVER(ucp_wireup, "self", "sm", "shm", "tcp", "shm,tcp", "all");
 
 // Processes whose segments differ send each other what the other one has room for.
 class ucp_segments : public testing::TestWithParam<const char *> {
@@ -376,7 +376,7 @@ class ucp_segments : public testing::TestWithParam<const char *> {
         options o;
         o.tls = GetParam();
         constexpr const char *variables[] = {"UCX_TCP_SEG_SIZE", "UCX_SHM_SEG_SIZE",
-                                             "UCX_VERBS_SEG_SIZE"};
+                                             "UCX_SM_SEG_SIZE", "UCX_VERBS_SEG_SIZE"};
         for (const char *name : variables) {
             setenv(name, size, 1);
         }
@@ -492,6 +492,6 @@ TEST_P(ucp_segments, b054_headers_fit_the_smaller_one)
     }
 }
 
-UCP_TEST_OVER(ucp_segments, "shm", "tcp");
+UCP_TEST_OVER(ucp_segments, "sm", "shm", "tcp");
 
 } // namespace

@@ -652,8 +652,8 @@ TEST_P(ucp_failure_half, a_stream)
 
 UCP_TEST_OVER(ucp_failure_half, "sm,self", "shm,self", "tcp,self");
 
-UCP_TEST_OVER(ucp_failure_rma, "shm,self", "tcp,self", "all");
+UCP_TEST_OVER(ucp_failure_rma, "sm,self", "shm,self", "tcp,self", "all");
 
-UCP_TEST_OVER(ucp_failure, "shm,self", "tcp,self", "all");
+UCP_TEST_OVER(ucp_failure, "sm,self", "shm,self", "tcp,self", "all");
 
 } // namespace

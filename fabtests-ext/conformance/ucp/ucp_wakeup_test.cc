@@ -220,7 +220,7 @@ TEST_P(ucp_wakeup, connection_requests_wake)
     close_nb(client, true);
 }
 
-UCP_TEST_OVER(ucp_wakeup, "shm,self", "tcp,self", "all");
+UCP_TEST_OVER(ucp_wakeup, "sm,self", "shm,self", "tcp,self", "all");
 
 TEST(ucp_wakeup_one, b149_signal)
 {
