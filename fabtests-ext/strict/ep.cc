@@ -157,6 +157,19 @@ size_t total(const iovec *iov, size_t count)
     return length;
 }
 
+// A copy of the pieces in one.
+void gather(request *r)
+{
+    for (size_t i = 0; i < r->count; ++i) {
+        auto *from = static_cast<const char *>(r->pieces[i].iov_base);
+        r->copy.insert(r->copy.end(), from, from + r->pieces[i].iov_len);
+    }
+    r->count = std::min<size_t>(r->count, 1);
+    r->pieces[0] = {r->copy.data(), r->copy.size()};
+    r->caller = nullptr;
+    r->flags &= ~FI_INJECT;
+}
+
 } // namespace
 
 uint64_t ep::draw()
@@ -221,6 +234,11 @@ void ep::check_target(const request &r, const av::entry &to) const
     }
 }
 
+bool ep::is_damaged(const request &r, size_t length) const
+{
+    return damages > 0 && length >= damages && (sends(r.what) || r.what == kind::write);
+}
+
 ssize_t ep::submit(std::unique_ptr<request> r, const iovec *iov, void *const *descs, size_t count,
                    fi_addr_t to)
 {
@@ -255,16 +273,12 @@ ssize_t ep::submit(std::unique_ptr<request> r, const iovec *iov, void *const *de
     r->owner = this;
     r->count = count;
     std::copy_n(iov, count, r->pieces);
-    if (injected) {
-        r->copy.reserve(length);
-        for (size_t i = 0; i < count; ++i) {
-            auto *from = static_cast<const char *>(iov[i].iov_base);
-            r->copy.insert(r->copy.end(), from, from + iov[i].iov_len);
-        }
-        r->pieces[0] = {r->copy.data(), length};
-        r->count = std::min<size_t>(count, 1);
-        r->caller = nullptr;
-        r->flags &= ~FI_INJECT;
+    bool damaged = is_damaged(*r, length);
+    if (injected || damaged) {
+        gather(r.get());
+    }
+    if (damaged) {
+        r->copy.back() ^= 1;
     }
     r->keep_iovecs(p);
     return start(r.release());
@@ -362,6 +376,7 @@ int open_ep(fid_domain *d, fi_info *wanted, fid_ep **out, void *context)
     made->random = (setting("FI_STRICT_SEED", 1) + ++opened) * 0x9e3779b97f4a7c15ull;
     made->refuses_one_of = setting("FI_STRICT_EAGAIN", p.refuses_one_of);
     made->refusals = setting("FI_STRICT_REFUSALS", 0);
+    made->damages = setting("FI_STRICT_DAMAGE", 0);
     made->window = setting("FI_STRICT_WINDOW", 8);
     *out = &made->outer;
     return 0;

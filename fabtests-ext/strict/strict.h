@@ -7,7 +7,8 @@
 // Settings: FI_STRICT_SEED (1), FI_STRICT_WINDOW (8 messages), FI_STRICT_EAGAIN (refuse one post of
 // so many; 0: none; default: the profile's), FI_STRICT_REFUSALS (refuse so many posts of an
 // endpoint first, but for receives; 0), FI_STRICT_DESCRIPTOR (0: no queue can be waited for; that
-// is quicker, because sockets has a thread of its own otherwise).
+// is quicker, because sockets has a thread of its own otherwise), FI_STRICT_DAMAGE (change the last
+// byte of messages and writes of so many bytes and more, for tests of tests; 0: none).
 #pragma once
 
 #include <deque>
@@ -229,6 +230,7 @@ struct ep {
     uint64_t random;
     uint64_t refuses_one_of;
     uint64_t refusals; // of the next posts
+    uint64_t damages;  // what is as long
     size_t window;
     std::mutex mutex;
     std::vector<request *> held; // messages that wait for later ones to overtake them
@@ -246,6 +248,7 @@ struct ep {
   private:
     void check_size(const request &r, size_t length) const;
     void check_target(const request &r, const av::entry &to) const;
+    bool is_damaged(const request &r, size_t length) const;
     ssize_t start(request *r);
     bool release_one(size_t index);
 };
