@@ -8,6 +8,7 @@ unity_core := $(sort $(dir $(wildcard $(addprefix $(unity_root),src/base/*.cc sr
 	src/uc[stp]/*/*/*.cc))))
 unity_provider := $(sort $(dir $(wildcard $(addprefix $(unity_root),prov/ucxlike/*.cc prov/ucxlike/*/*.cc))))
 unity_tools := $(unity_root)src/tools/
+unity_selftest := $(unity_root)src/tools/selftest/
 # Files with names of their own that another file of their folder has, too.
 unity_alone := $(addprefix $(unity_root),prov/ucxlike/data/rma.cc src/ucp/rma/put.cc src/ucs/environment.cc \
 	src/ucs/ucx_variables_newer.cc src/uct/ofi/core/link.cc src/uct/sm/inbox_memory.cc)
@@ -18,6 +19,7 @@ unity_objects = $(foreach folder,$1,$(call unity_name,$(folder))) \
 override libucxlike_core_la_OBJECTS := $(call unity_objects,$(unity_core))
 override libucxlike_fi_la_OBJECTS := $(call unity_objects,$(unity_provider))
 override ucxlike_info_OBJECTS := $(call unity_objects,$(unity_tools))
+override ucxlike_selftest_OBJECTS := $(call unity_objects,$(unity_selftest))
 
 unity_headers := $(wildcard $(addprefix $(unity_root),src/*/*.h src/*/*/*.h src/*/*/*/*.h prov/*/*.h prov/*/*/*.h))
 define unity_rule
@@ -26,6 +28,6 @@ $(call unity_name,$1): $(filter-out $(unity_alone),$(wildcard $1*.cc)) $(unity_h
 	@printf '#include "%s"\n' $$(filter %.cc,$$^) >$$(@:.lo=.cc)
 	$$(AM_V_CXX)$$(LTCXXCOMPILE) -c -o $$@ $$(@:.lo=.cc)
 endef
-$(foreach folder,$(unity_core) $(unity_provider) $(unity_tools),$(eval $(call unity_rule,$(folder))))
+$(foreach folder,$(unity_core) $(unity_provider) $(unity_tools) $(unity_selftest),$(eval $(call unity_rule,$(folder))))
 $(call unity_name,$(unity_tools)): ucxlike_info_commit.h
 .DEFAULT_GOAL :=

@@ -89,7 +89,8 @@ check "libucxlike0: library, provider, drop-ins" has_files libucxlike0 /libucxli
     /libfabric/libucxlike-fi.so /ucxlike/libucp.so.0 /ucxlike/base/libucs.so.0
 check "libucxlike-dev: headers, pkg-config, CMake" has_files libucxlike-dev ucxlike/ucp/api/ucp.h /ucxlike.pc \
     /ucx-config.cmake man3/ucp_ep
-check "ucxlike: tools and their pages" has_files ucxlike bin/ucxlike_info bin/ucxlike-run man1/ucxlike_info
+check "ucxlike: tools and their pages" has_files ucxlike bin/ucxlike_info bin/ucxlike-run bin/ucxlike_selftest \
+    man1/ucxlike_info man1/ucxlike_selftest
 check "ucxlike-tests: programs" has_files ucxlike-tests tests/ucp_cm_demo tests/prov_lat
 if copy_works 2>/dev/null; then
     check "install, debian/tests, purge" installs_runs_and_purges

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace inspect {
@@ -31,6 +32,19 @@ struct unused {
 
 // What is here and would not be used by a program that is started now. False: as above.
 bool not_used(std::vector<unused> *list);
+
+struct core {
+    std::string transport;
+    std::string device;
+    std::string provider;                                     // libfabric's name
+    size_t max_message;                                       // bytes
+    std::vector<std::pair<std::string, std::string>> offered; // what, how much of it
+    std::vector<std::string> supplied;                        // one line each
+};
+
+// What libfabric's core of each transport and device offers, and what is supplied for it. False:
+// libfabric could not be asked.
+bool cores(std::vector<core> *list);
 
 // Versions of libfabric, "1.17": of the one in the process, of the headers.
 std::string libfabric_version();
