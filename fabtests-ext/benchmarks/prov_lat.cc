@@ -7,6 +7,9 @@
 // adds), and the median ratio of two batches that came one after the other.
 //
 // Usage: prov_lat [rounds [part of a figure's title [part of a contender's name]]]
+//        prov_lat latency|bandwidth shm|tcp SIZE MILLISECONDS
+// The second form measures one size against the raw core, one way of a ping-pong of that size or a
+// window of such messages, and prints the best of both, ours first: microseconds or MB/s.
 #include "fabtests-ext/common/fabric_app.h"
 
 #include <algorithm>
@@ -61,7 +64,25 @@ struct figure {
     bool most; // whether more is better
     double (*of)(double microseconds, const figure &f);
     std::vector<comparison> compared;
+    size_t answer = 8;
 };
+
+constexpr size_t small = 8; // is injected, and the least that has room for what a batch says
+
+double one_way(double us, const figure &f)
+{
+    return us / f.turns / 2;
+}
+
+double rate(double us, const figure &f)
+{
+    return f.window * f.turns / us;
+}
+
+double megabytes(double us, const figure &f)
+{
+    return static_cast<double>(f.size) * f.window * f.turns / us;
+}
 
 const figure figures[] = {
     {"8-byte ping-pong",
@@ -70,7 +91,7 @@ const figure figures[] = {
      1,
      64,
      false,
-     [](double us, const figure &f) { return us / f.turns / 2; },
+     one_way,
      {{over_shm, raw_shm, 1.3},
       {over_shm_safe, raw_shm, 1.3},
       {over_shm_msg, raw_shm, 1.3},
@@ -83,7 +104,7 @@ const figure figures[] = {
      64,
      16,
      true,
-     [](double us, const figure &f) { return f.window * f.turns / us; },
+     rate,
      {{over_shm, raw_shm, 0.5}, {over_tcp, rxm, 2.0}}},
     {"messages of 4 KiB",
      "MB/s",
@@ -91,7 +112,7 @@ const figure figures[] = {
      64,
      4,
      true,
-     [](double us, const figure &f) { return f.size * f.window * f.turns / us; },
+     megabytes,
      {{over_shm, raw_shm, 0.9}, {over_tcp, rxm, 1.0}}},
     {"messages of 16 KiB",
      "MB/s",
@@ -99,7 +120,7 @@ const figure figures[] = {
      64,
      2,
      true,
-     [](double us, const figure &f) { return f.size * f.window * f.turns / us; },
+     megabytes,
      {{over_shm, raw_shm, 0.9}, {over_tcp, rxm, 1.0}}},
     {"messages of 1 MiB",
      "MB/s",
@@ -107,17 +128,20 @@ const figure figures[] = {
      8,
      1,
      true,
-     [](double us, const figure &f) { return f.size * f.window * f.turns / us; },
+     megabytes,
      {{over_shm, raw_shm, 0.97}, {over_tcp, rxm, 1.0}}},
 };
-
-constexpr size_t small = 8; // is injected
 
 // One end of a measurement: `in` receives, `out` is sent.
 struct end_point : fabric_side {
     std::vector<char> in, out;
+    const size_t size, answer_size;
 
-    end_point(const options &o, size_t size) : fabric_side(o), in(size), out(size) {}
+    end_point(const options &o, const figure &f)
+        : fabric_side(o), in(std::max(f.size, small)), out(in.size()), size(f.size),
+          answer_size(f.answer)
+    {
+    }
     void post(int count)
     {
         for (int i = 0; i < count; ++i) {
@@ -131,13 +155,19 @@ struct end_point : fabric_side {
     void send(int count)
     {
         for (int i = 0; i < count; ++i) {
-            retry_sending(out.size());
+            retry_sending(size);
         }
-        if (out.size() > small) {
+        if (size > small) {
             await(txcq, count);
         }
     }
-    void answer() { retry_sending(small); }
+    void answer()
+    {
+        retry_sending(answer_size);
+        if (answer_size > small) {
+            await(txcq, 1);
+        }
+    }
     void await(fid_cq *q, int count)
     {
         fi_cq_tagged_entry e[16];
@@ -185,7 +215,7 @@ std::unique_ptr<end_point> open_end(const figure &f, const way &w, partner &p, b
     if (w.transports) {
         setenv("FI_UCXLIKE_TLS", w.transports, 1);
     }
-    auto s = std::make_unique<end_point>(o, f.size);
+    auto s = std::make_unique<end_point>(o, f);
     if (w.type == FI_EP_RDM) {
         s->open_rdm(p);
     } else if (server) {
@@ -303,10 +333,50 @@ void run(partner &p, bool server, int rounds, const char *title, const char *nam
     }
 }
 
+// Batches of about the same number of bytes; at 8 bytes these are those of the figures above.
+figure figure_of(bool latency, bool shm, size_t size)
+{
+    const comparison c = shm ? comparison{over_shm, raw_shm, 0} : comparison{over_tcp, raw_tcp, 0};
+    const size_t bytes = 8 << 20;
+    const size_t window = latency ? 1 : std::clamp<size_t>(bytes / size, 1, 64);
+    const size_t turns = std::clamp<size_t>(bytes / 8 / (size * window), 1, latency ? 64 : 16);
+    return {"one size",
+            latency ? "us" : "MB/s",
+            size,
+            static_cast<int>(window),
+            static_cast<int>(turns),
+            !latency,
+            latency ? one_way : megabytes,
+            {c},
+            latency ? size : small};
+}
+
+int measure_one(bool latency, bool shm, size_t size, int milliseconds)
+{
+    const figure f = figure_of(latency, shm, size);
+    auto role = [&](partner &p, bool server) {
+        result r(f.most);
+        measure(f, f.compared[0], p, server, milliseconds, r);
+        if (!server) {
+            printf("%.4f %.4f\n", r.ours, r.theirs);
+        }
+    };
+    std::string failed =
+        run_pair([&](partner &p) { role(p, true); }, [&](partner &p) { role(p, false); }, 60);
+    if (!failed.empty()) {
+        fprintf(stderr, "%s\n", failed.c_str());
+    }
+    return failed.empty() ? 0 : 1;
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
+    if (argc == 5 && (!strcmp(argv[1], "latency") || !strcmp(argv[1], "bandwidth"))) {
+        return measure_one(!strcmp(argv[1], "latency"), !strcmp(argv[2], "shm"),
+                           std::max(strtoul(argv[3], nullptr, 10), 1UL), atoi(argv[4]));
+    }
     int rounds = argc > 1 ? atoi(argv[1]) : 5;
     const char *title = argc > 2 ? argv[2] : "";
     const char *name = argc > 3 ? argv[3] : "";

@@ -4,7 +4,8 @@
  * alone, so that the same program runs on any implementation. The next is begun when the server has
  * its endpoint of the one before; the time ends when a flush of each client endpoint has completed.
  *
- * Usage: ucp_cm_rate [address [connections]]; prints connections per second.
+ * Usage: ucp_cm_rate [address [connections]]; prints connections per second, and the KiB of
+ * resident memory of the process before the first connection and with all of them.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 #include <ucp/api/ucp.h>
+#include <unistd.h>
 
 static ucp_worker_h server_worker, client_worker;
 static ucp_ep_h *server_eps;
@@ -101,6 +103,18 @@ static ucp_worker_h make_worker(ucp_context_h context)
     return worker;
 }
 
+static long resident_kib(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%*d %ld", &pages) != 1) {
+        fprintf(stderr, "/proc/self/statm cannot be read\n");
+        exit(1);
+    }
+    fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 int main(int argc, char **argv)
 {
     int count = argc > 2 ? atoi(argv[2]) : 200;
@@ -112,6 +126,7 @@ int main(int argc, char **argv)
     struct timespec start, stop;
     ucp_context_h context;
     ucp_listener_h listener;
+    long before;
     ucp_ep_h *client_eps = calloc((size_t)count, sizeof(*client_eps));
 
     server_eps = calloc((size_t)count, sizeof(*server_eps));
@@ -131,6 +146,7 @@ int main(int argc, char **argv)
     bound.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
     check(ucp_listener_query(listener, &bound), "ucp_listener_query");
 
+    before = resident_kib();
     clock_gettime(CLOCK_MONOTONIC, &start);
     for (int i = 0; i < count; ++i) {
         client_eps[i] = connect_once(&bound.sockaddr);
@@ -139,8 +155,10 @@ int main(int argc, char **argv)
         await(ucp_ep_flush_nbx(client_eps[i], &none), "ucp_ep_flush_nbx");
     }
     clock_gettime(CLOCK_MONOTONIC, &stop);
-    printf("%.0f\n", count / ((double)(stop.tv_sec - start.tv_sec) +
-                              (double)(stop.tv_nsec - start.tv_nsec) * 1e-9));
+    printf("%.0f %ld %ld\n",
+           count / ((double)(stop.tv_sec - start.tv_sec) +
+                    (double)(stop.tv_nsec - start.tv_nsec) * 1e-9),
+           before, resident_kib());
 
     for (int i = 0; i < count; ++i) {
         end(client_eps[i]);

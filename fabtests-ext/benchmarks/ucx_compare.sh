@@ -8,7 +8,7 @@
 # BENCH_PREFIX is put in front of both sides, as "chrt -f 5" where other work shares the cores.
 
 here=$(cd "$(dirname "$0")" && pwd)
-. "$here/../interop/pair.sh"
+. "$here/perftest.sh"
 . "$here/figures.sh"
 rounds=${1:-3}
 
@@ -16,28 +16,14 @@ command -v ucx_perftest >/dev/null || {
     echo "ucx_perftest is not installed"
     exit 77
 }
-built=$(find "${top_builddir:-.}" -path '*/.libs/libucp.so.0' -not -path '*/stage/*' | head -n 1)
-[ -n "$built" ] || {
-    echo "libucp.so.0 is not built"
-    exit 77
-}
-built=$(cd "$(dirname "$built")" && pwd)
-
-# Only libucp and libuct are ours: the program has its libucs from UCX.
 ours=$(mktemp -d) || exit 99
 trap 'rm -rf "$ours"' EXIT
-ln -s "$built/libucp.so.0" "$built/libuct.so.0" "$ours"
+built_libraries "$ours" || exit 77
 
 # result LIBRARIES TRANSPORTS TEST SIZE ITERATIONS COLUMN: one figure of the line of sums
 result()
 {
-    local -a run=(env UCX_TLS="$2")
-    [ -z "$1" ] || run+=(LD_LIBRARY_PATH="$1")
-    [ "$2" != tcp ] || run+=(UCX_NET_DEVICES=lo)
-    run+=(${BENCH_PREFIX:-} ucx_perftest)
-    next_port
-    PAIR_TIMEOUT=60 run_pair "$pair_port" "${run[@]}" -p "$pair_port" -- \
-        "${run[@]}" 127.0.0.1 -p "$pair_port" -t "$3" -s "$4" -n "$5" -w "$(($5 / 10))" 2>/dev/null |
+    perftest "${@:1:5}" |
         awk -v column="$6" '$1 == "Final:" { print $column }'
 }
 

@@ -1,0 +1,141 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# make report in its short form: every figure is a number, the page needs no network, and a side that fails is seen to
+# have failed. Says nothing of how fast anything is.
+
+. "$(dirname "$0")/report.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+need gnuplot gnuplot-nox
+need python3 python3
+need ucx_perftest ucx-utils
+need make make
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+make_report=$here/../benchmarks/make_report.sh
+echo '#include <ucp/api/ucp.h>' | ${CC:-cc} -fsyntax-only -x c - 2>/dev/null ||
+    skip_all "UCX's headers are not installed (package libucx-dev)"
+(cd "${top_builddir:-.}" && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make report-programs) >"$scratch/make" 2>&1 </dev/null || {
+    tail -n 20 "$scratch/make"
+    not_ok "what make report needs is built"
+    finish
+}
+
+# report NAME VARIABLE=VALUE...: the short form, in a folder of its own; its output is there as "out"
+report()
+{
+    local folder=$scratch/$1
+    shift
+    mkdir -p "$folder"
+    env REPORT_SHORT=yes REPORT_DIR="$folder" "$@" "$make_report" >"$folder/out" 2>&1 </dev/null
+}
+
+short_form_ends_well()
+{
+    report whole || {
+        cat "$scratch/whole/out"
+        return 1
+    }
+    grep -q "^$scratch/whole/report.html$" "$scratch/whole/out" && grep -q 'steps.*left' "$scratch/whole/out"
+}
+
+every_figure_is_a_number()
+{
+    python3 - "$scratch/whole/report.json" <<'CHECK'
+import json, sys
+report = json.load(open(sys.argv[1]))
+figures = {f["name"]: f for f in report["figures"]}
+over_size = {f"{name}.{place}": other for place in ("shm", "tcp") for name, other in (
+    ("tag_lat", "ucx"), ("tag_bw", "ucx"), ("tag_rate", "ucx"), ("prov_lat", "core"), ("prov_bw", "core"),
+    ("prov_rate", "core"))}
+single = {"ucp_connections": "ucx", "process_memory": "ucx", "connected_memory": "ucx", "prov_connections": "core",
+          "ep_memory": "core"}
+expected = over_size | single
+assert figures.keys() == expected.keys(), figures.keys() ^ expected.keys()
+for name, other in expected.items():
+    figure = figures[name]
+    sizes = [8, 4096, 1048576] if name in over_size else [0]
+    assert figure["series"].keys() == {"ucxlike", other}, (name, figure["series"].keys())
+    for points in [*figure["series"].values(), figure["ratio"]]:
+        assert [p["size"] for p in points] == sizes, (name, points)
+        for p in points:
+            assert p["best"] > 0 and p["median"] > 0 and "failed" not in p, (name, p)
+assert report["failed"] == 0
+assert report["about"]["rounds"] == "1"
+CHECK
+}
+
+# The namespaces of SVG are names that nothing is fetched from.
+page_refers_to_nothing_outside()
+{
+    python3 - "$scratch/whole/report.html" <<'CHECK'
+import html.parser, re, sys
+
+class Links(html.parser.HTMLParser):
+    plots = 0
+    ids = []
+    def handle_starttag(self, tag, attributes):
+        self.plots += tag == "svg"
+        assert tag not in ("script", "link", "iframe", "object", "embed", "img", "base"), tag
+        for name, value in attributes:
+            if name == "id":
+                self.ids.append(value)
+            elif name in ("src", "href", "xlink:href", "srcset", "data", "action"):
+                assert value.startswith("#"), (tag, name, value)
+            elif not name.startswith("xmlns"):
+                assert "//" not in (value or ""), (tag, name, value)
+
+page = open(sys.argv[1], encoding="utf-8").read()
+links = Links()
+links.feed(page)
+assert links.plots == 24, links.plots
+assert len(set(links.ids)) == len(links.ids), "an id is there twice"
+assert not re.search(r"@import|url\((?!['\"]?#)", page)
+assert ">failed</" not in page
+CHECK
+}
+
+# A ucx_perftest that fails where it has UCX's own libraries.
+one_side_that_fails_is_seen()
+{
+    local real
+    real=$(command -v ucx_perftest)
+    mkdir -p "$scratch/bin"
+    cat >"$scratch/bin/ucx_perftest" <<STANDIN
+#!/bin/sh
+[ -n "\${LD_LIBRARY_PATH:-}" ] || { echo "<made to fail>"; exit 3; }
+exec "$real" "\$@"
+STANDIN
+    chmod +x "$scratch/bin/ucx_perftest"
+    report half PATH="$scratch/bin:$PATH" LD_LIBRARY_PATH= REPORT_ONLY=tag_lat.tcp REPORT_SIZES="8 64"
+    [ $? -eq 1 ] || { echo "exit status is not 1"; cat "$scratch/half/out"; return 1; }
+    grep -q '^2 measurements failed' "$scratch/half/out" || { cat "$scratch/half/out"; return 1; }
+    [ "$(grep -o "<span class='failed'>failed</span> UCP tag latency, tcp, loopback, UCX, [0-9]* bytes" \
+        "$scratch/half/report.html" | wc -l)" -eq 2 ] || { echo "the page does not say it"; return 1; }
+    python3 - "$scratch/half/report.json" <<'CHECK'
+import json, sys
+report = json.load(open(sys.argv[1]))
+[figure] = report["figures"]
+assert report["failed"] == 2
+assert all(p["best"] > 0 for p in figure["series"]["ucxlike"]), figure
+for points in (figure["series"]["ucx"], figure["ratio"]):
+    assert [p["size"] for p in points] == [8, 64]
+    assert all(p["failed"] and "best" not in p for p in points), points
+CHECK
+}
+
+missing_tool_is_named()
+{
+    mkdir -p "$scratch/few"
+    ln -sf "$(command -v bash)" "$(command -v dirname)" "$scratch/few"
+    env PATH="$scratch/few" REPORT_DIR="$scratch/without" "$(command -v bash)" "$make_report" >"$scratch/named" 2>&1
+    [ $? -eq 77 ] && grep -q 'needs these packages.* gnuplot-nox python3 ucx-utils' "$scratch/named" ||
+        { cat "$scratch/named"; return 1; }
+}
+
+check "the short form ends well, shows what is left and where the page is" short_form_ends_well
+check "every figure asked for is a number above 0" every_figure_is_a_number
+check "the page refers to nothing outside and has a plot of each figure and ratio" page_refers_to_nothing_outside
+check "a side that fails is failed in both files, and the exit status says so" one_side_that_fails_is_seen
+check "what has to be installed is named" missing_tool_is_named
+finish
