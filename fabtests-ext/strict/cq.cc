@@ -60,6 +60,10 @@ ssize_t read(fid_cq *fid, void *buffer, size_t count)
                    size);
         }
     }
+    if (n == -FI_EAGAIN) {
+        std::lock_guard guard(queue->mutex);
+        return queue->lost.empty() ? n : -FI_EAVAIL;
+    }
     return n < 0 ? n : seen > 0 ? seen : -FI_EAGAIN;
 }
 
@@ -79,6 +83,12 @@ ssize_t readerr(fid_cq *fid, fi_cq_err_entry *entry, uint64_t flags)
     if (n == 1 && entry->op_context) {
         auto *r = static_cast<request *>(entry->op_context);
         queue->finish(r, &entry->op_context); // an error is seen in any case
+    }
+    std::lock_guard guard(queue->mutex);
+    if (n == -FI_EAGAIN && !queue->lost.empty()) {
+        *entry = queue->lost.front();
+        queue->lost.erase(queue->lost.begin());
+        return 1;
     }
     return n;
 }
@@ -108,6 +118,15 @@ cq::~cq()
     for (request *r : requests) {
         delete r;
     }
+}
+
+void cq::fail(request *r, int error)
+{
+    fi_cq_err_entry entry = {};
+    entry.err = error;
+    finish(r, &entry.op_context); // an error is seen in any case
+    std::lock_guard guard(mutex);
+    lost.push_back(entry);
 }
 
 bool cq::finish(request *r, void **context)

@@ -322,13 +322,13 @@ bool ep::release_one(size_t index)
     if (ret == -FI_EAGAIN) {
         return false;
     }
-    if (ret != 0 && !closing) { // then nothing is asked of it any more, and the peer may be gone
-        forbid(about(), "sockets refuses a message: %s", fi_strerror(static_cast<int>(-ret)));
-    }
     for (size_t i = 0; i < index; ++i) {
         ++held[i]->overtaken;
     }
     held.erase(held.begin() + static_cast<ptrdiff_t>(index));
+    if (ret != 0 && !closing) { // its peer is gone
+        tx->fail(r, static_cast<int>(-ret));
+    }
     return true;
 }
 

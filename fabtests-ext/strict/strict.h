@@ -206,8 +206,11 @@ struct cq {
     std::mutex mutex;
     std::unordered_set<request *> requests; // in flight
     std::set<ep *> senders;
+    std::vector<fi_cq_err_entry> lost; // what the inner core refused after the user's post
 
     ~cq();
+    // Ends a request that was held with an error, which the user reads next.
+    void fail(request *r, int error);
     // Takes a request out; returns what the user is to see of it, false: nothing.
     bool finish(request *r, void **context);
 };
