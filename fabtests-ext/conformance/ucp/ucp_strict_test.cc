@@ -12,6 +12,9 @@ extern "C" const char *__lsan_default_suppressions()
     return "leak:libfabric.so";
 }
 
+#include <filesystem>
+#include <list>
+
 namespace {
 
 using namespace ucp_test;
@@ -46,6 +49,46 @@ TEST_P(ucp_strict_wakeup, a_worker_does_not_sleep_on_a_core_without_descriptor)
     EXPECT_TRUE(over);
     EXPECT_EQ(UCS_OK, wait({&a, &b}, recv));
     EXPECT_EQ(UCS_OK, wait({&a, &b}, send));
+}
+
+size_t descriptors()
+{
+    auto open = std::filesystem::directory_iterator("/proc/self/fd");
+    return static_cast<size_t>(std::distance(begin(open), end(open)));
+}
+
+// The core refuses every other post: the lane has taken the notice, but the core has not.
+TEST(ucp_strict_close, a_forced_close_is_told_when_the_core_refuses_its_notice)
+{
+    environment often("FI_STRICT_EAGAIN", "2");
+    environment quick("FI_STRICT_DESCRIPTOR", "0");
+    options o;
+    o.tls = "psm3";
+    entity c(o), s(o);
+    server listening(s);
+    std::list<connection> all;
+    size_t with_one = 0;
+    for (unsigned i = 0; i < 9; ++i) {
+        connection &k = all.emplace_back(c, s, listening);
+        listening.requests.clear();
+        ping(c, k.client, s);
+        ping(s, k.server, c);
+        with_one = i == 0 ? descriptors() : with_one;
+    }
+    ASSERT_TRUE(run_until({&c, &s}, [&] { return descriptors() <= with_one; }));
+    for (auto k = all.begin(); k != std::prev(all.end()); ++k) {
+        EXPECT_EQ(UCS_OK, wait({&c, &s}, close_nb(k->client, true)));
+        k->client = nullptr;
+        EXPECT_TRUE(run_until({&c, &s}, [&] { return k->server_errors.count > 0; }));
+        EXPECT_EQ(UCS_ERR_CONNECTION_RESET, k->server_errors.status);
+        EXPECT_EQ(UCS_OK, wait({&c, &s}, close_nb(k->server, true)));
+        k->server = nullptr;
+    }
+    connection &last = all.back();
+    EXPECT_EQ(0, last.client_errors.count + last.server_errors.count);
+    ucs_status_ptr_t x = close_nb(last.client), y = close_nb(last.server);
+    EXPECT_EQ(UCS_OK, wait({&c, &s}, x));
+    EXPECT_EQ(UCS_OK, wait({&c, &s}, y));
 }
 
 INSTANTIATE_TEST_SUITE_P(over, ucp_strict_wakeup, testing::Values("psm3", "efa"), transports_name);

@@ -132,7 +132,8 @@ void ep_force_close(ucp_ep *ep) noexcept
         if (ep->state == ep_state::connected && ep->am_ep) {
             c.our_reason = close_reason::forced;
             c.todo |= TODO_CLOSE;
-            (void)send_todo(ep);
+            // A lane that the core gives no room holds what it took, and loses it with itself.
+            c.close_sent = send_todo(ep) == UCS_OK && !ep_lane_is_full(ep);
         }
         ep->status = UCS_ERR_CANCELED;
     }

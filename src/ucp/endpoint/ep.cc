@@ -276,6 +276,11 @@ void ep_tell_answer_when_up(ucp_ep *ep) noexcept
     }
 }
 
+bool ep_lane_is_full(ucp_ep *ep) noexcept
+{
+    return ep->control->armed || arm(ep, ep->am_lane_index) == UCS_OK;
+}
+
 void ep_connected(ucp_ep *ep) noexcept
 {
     if (ep->state == ep_state::connecting) {

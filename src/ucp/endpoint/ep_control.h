@@ -115,6 +115,8 @@ void ep_drain(ucp_ep *ep) noexcept; // send what waits, as far as the lanes take
 void ep_defer(ucp_ep *ep, unsigned work) noexcept;
 void ep_run_deferred(ucp_ep *ep) noexcept;
 void ep_connected(ucp_ep *ep) noexcept; // the peer's id is known and both sides are ready
+// Whether the lane of messages takes nothing now. What waits for its room is told when there is.
+bool ep_lane_is_full(ucp_ep *ep) noexcept;
 // The answered callback (greeting.h): now, or once what is sent next leaves at once.
 void ep_tell_answer(ucp_ep *ep) noexcept;
 void ep_tell_answer_when_up(ucp_ep *ep) noexcept;
