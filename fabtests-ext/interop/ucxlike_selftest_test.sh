@@ -53,8 +53,7 @@ passes_strictly()
         "$@" -- "$selftest" -t "$profile"
 }
 
-# The death of the peer is left out: a strict core that holds messages back ends its process when the core below refuses
-# one of them.
+# The death of the peer is left out: over a core without order it is not noticed in time.
 passes_without_order()
 {
     [ -e "$strict/strict-opx-fi.so" ] || { echo "the strict core was not built"; return 77; }
