@@ -8,7 +8,11 @@ page=$srcdir/man/ucxlike_config.7
 program=${top_builddir:-.}/man/config_page
 
 if [ "$1" = --write ]; then
-    exec "$program" >"$page"
+    "$program" >"$page.new" || {
+        rm -f "$page.new"
+        exit 1
+    }
+    exec mv "$page.new" "$page"
 fi
 if ! "$program" | diff "$page" -; then
     echo "FAIL: $page is not what the tables say; make it anew by $0 --write"
