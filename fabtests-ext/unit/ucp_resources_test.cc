@@ -82,4 +82,21 @@ TEST(ucp_resources, a_backslash_means_that_transport_and_none_of_its_class)
     EXPECT_TRUE(selection(config).allows(shared_memory("shm")));
 }
 
+TEST(ucp_resources, ofi_shm_is_the_core_provider_alone)
+{
+    config config = {};
+    config.tls = {"ofi_shm"};
+    EXPECT_FALSE(selection(config).component_listed("sm"));
+    EXPECT_FALSE(selection(config).allows(shared_memory("sm")));
+    EXPECT_TRUE(selection(config).allows(shared_memory("shm")));
+    config.tls = {"^ofi_shm"};
+    selection without(config);
+    EXPECT_FALSE(without.allows(shared_memory("shm")));
+    EXPECT_TRUE(without.allows(shared_memory("sm")));
+    EXPECT_TRUE(without.unmatched().empty());
+    config.tls = {"sm", "ofi_shm"};
+    EXPECT_TRUE(selection(config).component_listed("sm"));
+    EXPECT_TRUE(selection(config).allows(shared_memory("shm")));
+}
+
 } // namespace

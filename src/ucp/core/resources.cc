@@ -45,11 +45,15 @@ constexpr const char *others[] = {"cuda",      "cuda_copy",  "cuda_ipc", "gdr_co
 
 bool is_transport(const std::string &name)
 {
-    return std::any_of(std::begin(aliases), std::end(aliases),
+    return name == "\\shm" ||
+           std::any_of(std::begin(aliases), std::end(aliases),
                        [&](const alias &a) { return name == a.name; }) ||
            std::any_of(std::begin(others), std::end(others),
                        [&](const char *o) { return name == o; });
 }
+
+// UCX's "shm" is any shared memory; this is libfabric's provider of that name, and nothing else.
+constexpr const char *core_shm = "ofi_shm";
 
 // \sm: the transport of that name, and no other that it is an alias of.
 bool is_exact(const std::string &name)
@@ -178,7 +182,7 @@ selection::selection(const config &config)
             negate_ = true;
             name.erase(0, 1);
         }
-        tls_.push_back({name});
+        tls_.push_back({strcasecmp(name.c_str(), core_shm) == 0 ? "\\shm" : name});
     }
     for (const std::string &name : config.net_devices) {
         devices_.push_back({name});
