@@ -61,8 +61,8 @@ class control {
     bool has_message();
     // Waits for it.
     std::string hear(unsigned limit);
-    // Waits until the other side has closed its end.
-    void wait_for_end(unsigned limit);
+    // The other side has closed its end.
+    bool has_ended();
 
   private:
     void send(char kind, const std::string &text);
