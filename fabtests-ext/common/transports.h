@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The sets of transports (UCX_TLS) that a suite of UCP runs over, one case of each test for each
-// set.
+// The sets of transports that a suite runs over, one case of each test for each set: UCX_TLS for
+// UCP, FI_UCXLIKE_TLS for the provider.
 #pragma once
 
 #include <algorithm>
@@ -44,6 +44,20 @@ inline std::string transports_name(const testing::TestParamInfo<const char *> &i
 }
 
 } // namespace ucp_test
+
+namespace prov_test {
+
+// Each of the two ways on a node beside tcp, and tcp alone.
+constexpr const char *on_node_and_tcp[] = {"\\sm,tcp", "ofi_shm,tcp", "tcp"};
+
+// "\sm,tcp" is called sm.
+inline std::string first_transport(const char *set)
+{
+    std::string name = set + (*set == '\\');
+    return name.substr(0, name.find(','));
+}
+
+} // namespace prov_test
 
 #define UCP_TEST_OVER(suite, ...)                                                                  \
     INSTANTIATE_TEST_SUITE_P(over, suite, testing::ValuesIn(ucp_test::transports({__VA_ARGS__})),  \

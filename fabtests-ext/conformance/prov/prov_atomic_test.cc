@@ -3,6 +3,7 @@
 // Atomics through the provider between two processes: every operation on every type in each of its
 // forms, against results worked out here; what is refused; counters; two who change one value.
 #include "fabtests-ext/common/fabric_app.h"
+#include "fabtests-ext/common/transports.h"
 
 #include <complex>
 #include <gtest/gtest.h>
@@ -597,11 +598,13 @@ TEST_P(prov_atomic_test, is_atomic)
 }
 
 INSTANTIATE_TEST_SUITE_P(, prov_atomic_test,
-                         testing::Values(over{FI_EP_RDM, "shm,tcp"}, over{FI_EP_RDM, "tcp"},
-                                         over{FI_EP_MSG, "shm,tcp"}, over{FI_EP_MSG, "tcp"}),
+                         testing::Values(over{FI_EP_RDM, "\\sm,tcp"},
+                                         over{FI_EP_RDM, "ofi_shm,tcp"}, over{FI_EP_RDM, "tcp"},
+                                         over{FI_EP_MSG, "\\sm,tcp"},
+                                         over{FI_EP_MSG, "ofi_shm,tcp"}, over{FI_EP_MSG, "tcp"}),
                          [](const auto &i) {
                              return std::string(i.param.type == FI_EP_RDM ? "rdm_" : "msg_") +
-                                    (strstr(i.param.transports, "shm") ? "shm" : "tcp");
+                                    prov_test::first_transport(i.param.transports);
                          });
 
 } // namespace

@@ -474,7 +474,9 @@ void dial_in_lives(partner &p, const transport &t, unsigned seed)
 
 std::vector<transport> transports()
 {
-    std::vector<transport> all = {{"shm", "shm,tcp", "127.0.0.1"}, {"tcp", "tcp", "127.0.0.1"}};
+    std::vector<transport> all = {{"sm", "\\sm,tcp", "127.0.0.1"},
+                                  {"ofi_shm", "ofi_shm,tcp", "127.0.0.1"},
+                                  {"tcp", "tcp", "127.0.0.1"}};
     if (const char *address = getenv("UCXLIKE_TEST_VERBS_ADDRESS")) {
         all.push_back({"verbs", "verbs", address});
     }

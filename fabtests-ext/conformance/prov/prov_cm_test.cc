@@ -3,6 +3,7 @@
 // Connections of the provider: data with connect, accept and reject; one FI_CONNECTED and one last
 // event per endpoint, whatever ends the connection.
 #include "fabtests-ext/common/fabric_app.h"
+#include "fabtests-ext/common/transports.h"
 
 #include <arpa/inet.h>
 #include <csignal>
@@ -708,8 +709,7 @@ TEST_P(prov_cm_test, idle_connection_takes_one_descriptor)
     run(server, client);
 }
 
-INSTANTIATE_TEST_SUITE_P(, prov_cm_test, testing::Values("shm,tcp", "tcp"), [](const auto &i) {
-    return std::string(strstr(i.param, "shm") ? "shm" : "tcp");
-});
+INSTANTIATE_TEST_SUITE_P(, prov_cm_test, testing::ValuesIn(prov_test::on_node_and_tcp),
+                         [](const auto &i) { return prov_test::first_transport(i.param); });
 
 } // namespace

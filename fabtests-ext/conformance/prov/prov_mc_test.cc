@@ -3,6 +3,7 @@
 // Multicast groups of RDM endpoints: several processes that know of each other only the group's
 // address.
 #include "fabtests-ext/common/fabric_app.h"
+#include "fabtests-ext/common/transports.h"
 #include "fabtests-ext/common/two_hosts.h"
 
 #include "prov/ucxlike/wire.h"
@@ -571,8 +572,7 @@ TEST_P(prov_mc_test, a_group_that_cannot_be_reached_is_not_joined)
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(, prov_mc_test, testing::Values("shm,tcp", "tcp"), [](const auto &i) {
-    return std::string(strstr(i.param, "shm") ? "shm" : "tcp");
-});
+INSTANTIATE_TEST_SUITE_P(, prov_mc_test, testing::ValuesIn(prov_test::on_node_and_tcp),
+                         [](const auto &i) { return prov_test::first_transport(i.param); });
 
 } // namespace

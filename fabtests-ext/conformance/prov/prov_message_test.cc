@@ -3,6 +3,7 @@
 // Messages through the provider between two processes: RDM and MSG endpoints, over shared memory
 // and over tcp.
 #include "fabtests-ext/common/fabric_app.h"
+#include "fabtests-ext/common/transports.h"
 
 #include <arpa/inet.h>
 #include <array>
@@ -519,11 +520,13 @@ TEST_P(prov_message_test, wakes_who_sleeps)
 }
 
 INSTANTIATE_TEST_SUITE_P(, prov_message_test,
-                         testing::Values(over{FI_EP_RDM, "shm,tcp"}, over{FI_EP_RDM, "tcp"},
-                                         over{FI_EP_MSG, "shm,tcp"}, over{FI_EP_MSG, "tcp"}),
+                         testing::Values(over{FI_EP_RDM, "\\sm,tcp"},
+                                         over{FI_EP_RDM, "ofi_shm,tcp"}, over{FI_EP_RDM, "tcp"},
+                                         over{FI_EP_MSG, "\\sm,tcp"},
+                                         over{FI_EP_MSG, "ofi_shm,tcp"}, over{FI_EP_MSG, "tcp"}),
                          [](const auto &i) {
                              std::string n = i.param.type == FI_EP_RDM ? "rdm_" : "msg_";
-                             return n + (strstr(i.param.transports, "shm") ? "shm" : "tcp");
+                             return n + prov_test::first_transport(i.param.transports);
                          });
 
 // ---- RDM only ----

@@ -3,6 +3,7 @@
 // What only reliable-datagram endpoints have: address vectors of every kind, user ids, sources that
 // are not known, shared receives; and counters of memory regions.
 #include "fabtests-ext/common/fabric_app.h"
+#include "fabtests-ext/common/transports.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -315,7 +316,7 @@ TEST(prov_rdm_test, counts_accesses_to_a_region)
 // Two endpoints, one queue of receives; the completion goes to the endpoint that was sent to.
 TEST(prov_rdm_test, endpoints_share_receives)
 {
-    for (const char *transports : {"shm,tcp", "tcp"}) {
+    for (const char *transports : prov_test::on_node_and_tcp) {
         constexpr int each = 200;
         constexpr size_t n = 20000;
         auto server = [=](partner &p) {

@@ -5,6 +5,7 @@
 // survivor, which is never restarted, reaches every new life. UCXLIKE_TEST_LIVES sets how many
 // there are.
 #include "fabtests-ext/common/fabric_app.h"
+#include "fabtests-ext/common/transports.h"
 
 #include <arpa/inet.h>
 #include <csignal>
@@ -249,8 +250,7 @@ TEST_P(prov_restart_test, reaches_every_life_and_ends_what_was_under_way)
     EXPECT_EQ(run_pair(with(mother), with(child), 60 + static_cast<int>(lives())), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(, prov_restart_test, testing::Values("shm,tcp", "tcp"), [](const auto &i) {
-    return std::string(strstr(i.param, "shm") ? "shm" : "tcp");
-});
+INSTANTIATE_TEST_SUITE_P(, prov_restart_test, testing::ValuesIn(prov_test::on_node_and_tcp),
+                         [](const auto &i) { return prov_test::first_transport(i.param); });
 
 } // namespace

@@ -3,6 +3,7 @@
 // Remote memory access through the provider between two processes: every call, data checked at both
 // ends, what is refused, counters, completion levels.
 #include "fabtests-ext/common/fabric_app.h"
+#include "fabtests-ext/common/transports.h"
 #include "prov/ucxlike/retired.h"
 
 #include <gtest/gtest.h>
@@ -685,13 +686,14 @@ TEST_P(prov_rma_test, registers_one_buffer_under_a_key_of_its_own)
 std::string name_of(const testing::TestParamInfo<over> &i)
 {
     return std::string(i.param.type == FI_EP_RDM ? "rdm_" : "msg_") +
-           (strstr(i.param.transports, "shm") ? "shm_" : "tcp_") +
+           prov_test::first_transport(i.param.transports) + "_" +
            (i.param.mr_mode ? "address" : "offset");
 }
 
 const auto fabrics = testing::Values(
-    over{FI_EP_RDM, "shm,tcp", 0}, over{FI_EP_RDM, "tcp", ucxlike::retired::mr_basic},
-    over{FI_EP_MSG, "shm,tcp", ucxlike::retired::mr_basic}, over{FI_EP_MSG, "tcp", 0});
+    over{FI_EP_RDM, "\\sm,tcp", ucxlike::retired::mr_basic}, over{FI_EP_RDM, "ofi_shm,tcp", 0},
+    over{FI_EP_RDM, "tcp", ucxlike::retired::mr_basic}, over{FI_EP_MSG, "\\sm,tcp", 0},
+    over{FI_EP_MSG, "ofi_shm,tcp", ucxlike::retired::mr_basic}, over{FI_EP_MSG, "tcp", 0});
 INSTANTIATE_TEST_SUITE_P(, prov_rma_test, fabrics, name_of);
 INSTANTIATE_TEST_SUITE_P(, prov_rma_close_test, fabrics, name_of);
 
