@@ -172,7 +172,7 @@ TEST_P(ucp_stats, lanes_name_their_transport_and_their_endpoint)
                 continue;
             }
             ++with_messages;
-            EXPECT_EQ(opts.tls, i["transport"]);
+            EXPECT_EQ(opts.tls, i["transport"].get<std::string>());
             EXPECT_NE("", lane["endpoint"]);
             EXPECT_NE("", lane["peer"]);
             EXPECT_NE(std::string::npos, lane["roles"].get<std::string>().find("am"));
