@@ -358,9 +358,13 @@ TEST_P(uct_strict_fence, a_put_does_not_change_what_a_get_before_reads)
     });
     EXPECT_TRUE(sink.data == std::string(length, 'o'));
     auto end = std::chrono::steady_clock::now() + patience;
-    while (target.data.back() == 'o' && std::chrono::steady_clock::now() < end) {
+    ucs_status_t flushed;
+    while ((flushed = uct_ep_flush(ep, 0, nullptr)) != UCS_OK &&
+           std::chrono::steady_clock::now() < end) {
         progress();
     }
+    EXPECT_EQ(flushed, UCS_OK);
+    progress();
     EXPECT_EQ(target.data.substr(length - 8), "newnewne");
 }
 
