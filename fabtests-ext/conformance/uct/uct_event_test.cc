@@ -199,7 +199,10 @@ TEST_P(uct_event, 211_the_callback_can_be_armed_again)
     std::atomic<size_t> calls = 0;
     open({.on_event = [](void *arg, unsigned) { ++*static_cast<std::atomic<size_t> *>(arg); },
           .on_event_arg = &calls});
+    // A connection that is still being made has events of its own, which progress takes away.
     uct_ep_h ep = a().connect(b());
+    ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+    ASSERT_TRUE(until([&] { return b().received.size() == 1; }));
     for (size_t round = 1; round <= 4; ++round) {
         ucs_status_t status = UCS_ERR_BUSY;
         ASSERT_TRUE(until([&] {
@@ -214,7 +217,7 @@ TEST_P(uct_event, 211_the_callback_can_be_armed_again)
             uct_worker_progress(a().worker);
         }
         ASSERT_GT(calls, before) << round;
-        ASSERT_TRUE(until([&] { return b().received.size() == round; }));
+        ASSERT_TRUE(until([&] { return b().received.size() == round + 1; }));
     }
 }
 
