@@ -4,6 +4,7 @@
 #include "ucs/log_file.h"
 
 #include "ucs/config.h"
+#include "ucs/sys.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -21,15 +22,11 @@
 namespace ucs::log {
 namespace {
 
-const char *host_name()
+// Without the domain.
+const char *short_host_name()
 {
-    // Never destroyed: other objects log while the process ends.
-    static const std::string &name = *[] {
-        char buffer[64] = "";
-        gethostname(buffer, sizeof(buffer) - 1);
-        buffer[strcspn(buffer, ".")] = '\0';
-        return new std::string(buffer);
-    }();
+    static const std::string &name =
+        *new std::string(host_name(), 0, std::min<size_t>(host_name().find('.'), 63));
     return name.c_str();
 }
 
@@ -117,7 +114,7 @@ std::string expanded(const char *pattern)
     std::string path;
     for (const char *p = pattern; *p; ++p) {
         if (p[0] == '%' && (p[1] == 'h' || p[1] == 'p')) {
-            path += p[1] == 'h' ? host_name() : std::to_string(getpid());
+            path += p[1] == 'h' ? short_host_name() : std::to_string(getpid());
             ++p;
         } else {
             path += *p;
@@ -140,8 +137,8 @@ void print(const origin &from, const char *text)
     int length =
         snprintf(buffer, sizeof(buffer), "[%lu.%06lu] [%s:%d:%ld] %16s:%-4u %-4s %-5s %s\n",
                  static_cast<unsigned long>(now.tv_sec), static_cast<unsigned long>(now.tv_usec),
-                 host_name(), getpid(), syscall(SYS_gettid), base ? base + 1 : from.file, from.line,
-                 from.component, from.level, text);
+                 short_host_name(), getpid(), syscall(SYS_gettid), base ? base + 1 : from.file,
+                 from.line, from.component, from.level, text);
     file.write(buffer, std::min(static_cast<size_t>(length), sizeof(buffer) - 1));
 }
 

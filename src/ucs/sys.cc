@@ -54,10 +54,11 @@ const host_identity &this_host()
 
 const std::string &host_name()
 {
-    static const std::string name = [] {
+    // Never destroyed: other objects log while the process ends.
+    static const std::string &name = *[] {
         char buffer[256] = "";
         gethostname(buffer, sizeof(buffer) - 1);
-        return std::string(buffer);
+        return new std::string(buffer);
     }();
     return name;
 }

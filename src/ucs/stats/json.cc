@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A report as JSON.
 #include "ucs/stats/output.h"
+#include "ucs/sys.h"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -54,7 +55,7 @@ std::string to_json(const report &whole)
                               {"received", rows_as_json(i.received)},
                               {"lanes", lanes}});
     }
-    json all = {{"host", host_of_process()}, {"pid", getpid()}, {"interfaces", interfaces}};
+    json all = {{"host", host_name()}, {"pid", getpid()}, {"interfaces", interfaces}};
     // Names of peers are whatever the peers said.
     return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

@@ -132,13 +132,6 @@ void send_report(const destination &to, const std::string &text)
 
 } // namespace
 
-std::string host_of_process()
-{
-    char name[256] = "";
-    gethostname(name, sizeof(name) - 1);
-    return name;
-}
-
 void write_report() noexcept
 {
     static std::mutex &mutex = *new std::mutex;

@@ -12,8 +12,6 @@ std::string to_text(const report &whole);
 std::string to_json(const report &whole);
 std::string to_prometheus(const report &whole);
 
-std::string host_of_process();
-
 // Nothing where this process counted nothing. Logs what fails.
 void write_report() noexcept;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A report as a table and in the text format of Prometheus.
 #include "ucs/stats/output.h"
+#include "ucs/sys.h"
 
 #include <cinttypes>
 #include <cstdarg>
@@ -68,7 +69,7 @@ std::string label(const char *name, const std::string &value)
 
 std::string labels_of(const interface_report &i)
 {
-    return label("host", host_of_process()) + "," + label("pid", std::to_string(getpid())) + "," +
+    return label("host", host_name()) + "," + label("pid", std::to_string(getpid())) + "," +
            label("transport", i.transport) + "," + label("device", i.device) + "," +
            label("interface", std::to_string(i.id));
 }
@@ -123,7 +124,7 @@ void append_value(std::string &text, const std::string &name, const std::string 
 std::string to_text(const report &whole)
 {
     std::string text;
-    append(text, "ucxlike statistics of process %d on %s\n", getpid(), host_of_process().c_str());
+    append(text, "ucxlike statistics of process %d on %s\n", getpid(), host_name().c_str());
     for (const interface_report &i : whole) {
         append(text, "%s/%s", i.transport.c_str(), i.device.c_str());
         if (i.id != 0) {
