@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory domains, transports and devices: see info.h.
 #include "tools/info.h"
+#include "tools/query_interface.h"
 
 #include <uct/api/uct.h>
 
@@ -88,21 +89,10 @@ bool report_transport(uct_md_h md, uct_worker_h worker, const uct_tl_resource_de
                resource.tl_name)) {
         return false;
     }
-    uct_iface_params_t params = {};
-    params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE;
-    params.open_mode = UCT_IFACE_OPEN_MODE_DEVICE;
-    params.mode.device.tl_name = resource.tl_name;
-    params.mode.device.dev_name = resource.dev_name;
-    uct_iface_h iface;
-    ucs_status_t status = uct_iface_open(md, worker, &params, config, &iface);
-    uct_config_release(config);
+    uct_iface_attr_t attr;
+    ucs_status_t status = query_interface(md, worker, resource, config, &attr);
     if (status == UCS_OK) {
-        uct_iface_attr_t attr;
-        status = uct_iface_query(iface, &attr);
-        if (status == UCS_OK) {
-            describe(attr, &report);
-        }
-        uct_iface_close(iface);
+        describe(attr, &report);
     }
     list->push_back(report);
     return !failed(status, resource.dev_name);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is here, by the sources that ucxlike_info has, too: see selftest.h.
+#include "tools/query_interface.h"
 #include "tools/selftest/selftest.h"
 
 #include "config.h"
@@ -38,29 +39,6 @@ json emulated_over(const uct_iface_attr_t &attr)
     return list;
 }
 
-bool query(uct_md_h md, uct_worker_h worker, const uct_tl_resource_desc_t &resource,
-           uct_iface_attr_t *attr)
-{
-    uct_iface_config_t *config;
-    if (uct_md_iface_config_read(md, resource.tl_name, nullptr, nullptr, &config) != UCS_OK) {
-        return false;
-    }
-    uct_iface_params_t params = {};
-    params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE;
-    params.open_mode = UCT_IFACE_OPEN_MODE_DEVICE;
-    params.mode.device.tl_name = resource.tl_name;
-    params.mode.device.dev_name = resource.dev_name;
-    uct_iface_h iface;
-    ucs_status_t status = uct_iface_open(md, worker, &params, config, &iface);
-    uct_config_release(config);
-    if (status != UCS_OK) {
-        return false;
-    }
-    status = uct_iface_query(iface, attr);
-    uct_iface_close(iface);
-    return status == UCS_OK;
-}
-
 json describe(uct_md_h md, uct_worker_h worker, const uct_tl_resource_desc_t &resource,
               const std::vector<inspect::core> &cores)
 {
@@ -79,8 +57,10 @@ json describe(uct_md_h md, uct_worker_h worker, const uct_tl_resource_desc_t &re
             device["supplied"] = c.supplied;
         }
     }
+    uct_iface_config_t *config;
     uct_iface_attr_t attr;
-    if (query(md, worker, resource, &attr)) {
+    if (uct_md_iface_config_read(md, resource.tl_name, nullptr, nullptr, &config) == UCS_OK &&
+        tools::query_interface(md, worker, resource, config, &attr) == UCS_OK) {
         for (const json &line : emulated_over(attr)) {
             device["supplied"].push_back(line);
         }
