@@ -51,7 +51,8 @@ class ucp_stats : public pair {
     std::string path() const { return folder_ + "/report"; }
     std::string log() const { return folder_ + "/log"; }
 
-    // Runs it in a process with these variables, whose standard error goes to log().
+    // Runs the body in a process that has these variables. The standard error of that process goes
+    // to log().
     void in_a_process(const variables &env, const std::function<void()> &body)
     {
         pid_t child = fork();

@@ -63,7 +63,7 @@ struct ucp_rkey {
     void *direct; // where base is mapped here, or nullptr
     bool resolved;
     bool plain;          // resolved, and uses of `direct` are not counted
-    uint8_t direct_lane; // whose md mapped it
+    uint8_t direct_lane; // the memory domain of this lane has mapped it
     uint8_t more_count;
     uint16_t list_length;
     const void *list;     // md list, behind this struct

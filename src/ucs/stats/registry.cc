@@ -198,7 +198,8 @@ interface *open_interface(const void *handle, const char *transport, const char 
     {
         std::lock_guard lock(r.mutex);
         if (r.process != getpid()) {
-            // After a fork the records are the parent's, whose interfaces may still point to them.
+            // After a fork the records are those of the parent. The interfaces that the child has
+            // inherited may still point to them.
             for (auto &inherited : r.interfaces) {
                 (void)inherited.release();
             }

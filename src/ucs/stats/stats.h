@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Counters of what goes over each lane and each interface, for UCX_STATS_*. The owner of an
 // interface asks once whether they are wanted and, if so, puts functions that count into its table:
-// who did not ask for them pays nothing. A counter has one writer, the thread that has the worker,
-// and any number of readers.
+// they cost nothing where they are not wanted. A counter has one writer, the thread that has the
+// worker, and any number of readers.
 #pragma once
 
 #include "ucs/config.h"
