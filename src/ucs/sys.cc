@@ -52,17 +52,6 @@ const host_identity &this_host()
     return identity;
 }
 
-const std::string &host_name()
-{
-    // Never destroyed: other objects log while the process ends.
-    static const std::string &name = *[] {
-        char buffer[256] = "";
-        gethostname(buffer, sizeof(buffer) - 1);
-        return new std::string(buffer);
-    }();
-    return name;
-}
-
 void random_fill(void *buffer, size_t size)
 {
     auto *next = static_cast<char *>(buffer);
