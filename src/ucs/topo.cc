@@ -126,6 +126,12 @@ class machine {
     std::vector<hwloc_obj_t> devices_;
 };
 
+// The topology is not loaded for a device that nobody knows.
+hwloc_obj_t pci_of(ucs_sys_device_t device)
+{
+    return device == UCS_SYS_DEVICE_ID_UNKNOWN ? nullptr : machine::get().pci(device);
+}
+
 } // namespace
 
 ucs_sys_device_t device_by_bus_id(const ucs_sys_bus_id_t &bus_id)
@@ -145,7 +151,7 @@ unsigned device_count()
 
 bool bus_id(ucs_sys_device_t device, ucs_sys_bus_id_t *id)
 {
-    hwloc_obj_t pci = machine::get().pci(device);
+    hwloc_obj_t pci = pci_of(device);
     if (!pci) {
         return false;
     }
@@ -159,7 +165,7 @@ bool bus_id(ucs_sys_device_t device, ucs_sys_bus_id_t *id)
 
 const char *name(ucs_sys_device_t device)
 {
-    hwloc_obj_t pci = machine::get().pci(device);
+    hwloc_obj_t pci = pci_of(device);
     if (!pci) {
         return nullptr;
     }
@@ -174,14 +180,14 @@ const char *name(ucs_sys_device_t device)
 
 ucs_numa_node_t numa_node(ucs_sys_device_t device)
 {
-    hwloc_obj_t pci = machine::get().pci(device);
+    hwloc_obj_t pci = pci_of(device);
     int node = pci ? hwloc_bitmap_first(machine::get().nodes(pci)) : -1;
     return node >= 0 ? static_cast<ucs_numa_node_t>(node) : UCS_NUMA_NODE_UNDEFINED;
 }
 
 void local_cpus(ucs_sys_device_t device, ucs_cpu_set_t *cpus)
 {
-    hwloc_obj_t pci = machine::get().pci(device);
+    hwloc_obj_t pci = pci_of(device);
     if (!pci) {
         memset(cpus, 0xff, sizeof(*cpus));
         return;
@@ -197,7 +203,7 @@ void local_cpus(ucs_sys_device_t device, ucs_cpu_set_t *cpus)
 
 std::string bus_id_string(ucs_sys_device_t device)
 {
-    hwloc_obj_t pci = machine::get().pci(device);
+    hwloc_obj_t pci = pci_of(device);
     if (!pci) {
         return "unknown";
     }
@@ -209,7 +215,7 @@ std::string bus_id_string(ucs_sys_device_t device)
 
 ucs_sys_dev_distance_t distance_from_cpu(ucs_sys_device_t device)
 {
-    hwloc_obj_t pci = machine::get().pci(device);
+    hwloc_obj_t pci = pci_of(device);
     if (!pci) {
         return near;
     }
@@ -222,8 +228,8 @@ ucs_sys_dev_distance_t distance_from_cpu(ucs_sys_device_t device)
 
 ucs_sys_dev_distance_t distance(ucs_sys_device_t a, ucs_sys_device_t b)
 {
-    hwloc_obj_t first = machine::get().pci(a);
-    hwloc_obj_t second = machine::get().pci(b);
+    hwloc_obj_t first = pci_of(a);
+    hwloc_obj_t second = pci_of(b);
     if (!first || !second ||
         hwloc_bitmap_intersects(machine::get().nodes(first), machine::get().nodes(second))) {
         return near;
