@@ -4,8 +4,9 @@
 # It replaces the lists of objects, so it is read before the Makefile. All builds of `./quickstart check` are made so but
 # the one that is installed.
 unity_root := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
-unity_core := $(sort $(dir $(wildcard $(addprefix $(unity_root),src/base/*.cc src/uc[stp]/*.cc src/uc[stp]/*/*.cc \
-	src/uc[stp]/*/*/*.cc))))
+# libfabric, loaded late, is a library of its own.
+unity_core := $(filter-out %/late/,$(sort $(dir $(wildcard $(addprefix $(unity_root),src/base/*.cc src/uc[stp]/*.cc \
+	src/uc[stp]/*/*.cc src/uc[stp]/*/*/*.cc)))))
 unity_provider := $(sort $(dir $(wildcard $(addprefix $(unity_root),prov/ucxlike/*.cc prov/ucxlike/*/*.cc))))
 unity_tools := $(unity_root)src/tools/
 unity_selftest := $(unity_root)src/tools/selftest/

@@ -174,7 +174,7 @@ void check_signal_handler(findings *f)
     struct sigaction now = {};
     sigaction(SIGSEGV, nullptr, &now);
     if (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN) {
-        f->good(check, "no provider handles SIGSEGV");
+        f->good(check, "no provider handles SIGSEGV in a UCX program");
         return;
     }
     Dl_info where = {};

@@ -195,10 +195,9 @@ std::string tcp_core()
     return wanted && *wanted ? wanted : "tcp";
 }
 
-std::vector<core> candidates()
+// tcp_rdm: the provider that has the RDM endpoints of xnet.
+std::vector<core> candidates(const char *tcp_rdm)
 {
-    // The RDM endpoints of xnet, which is "net" in libfabric 1.17 and "tcp" afterwards.
-    const char *tcp_rdm = FI_VERSION_LT(fi_version(), FI_VERSION(1, 18)) ? "net" : "tcp";
     return {{"shm", "shm", FI_EP_RDM, medium::memory},
             {"verbs", "verbs", FI_EP_MSG, medium::verbs},
             {"efa", "efa", FI_EP_RDM, medium::fabric},
@@ -226,10 +225,12 @@ const inventory &find_all()
     static const inventory *all = [] {
         auto *found = new inventory;
         found->providers = provider_names();
-        const std::vector<core> known = candidates();
+        bool is_old = FI_VERSION_LT(fi_version(), FI_VERSION(1, 18));
+        const std::vector<core> known = candidates(is_old ? "net" : "tcp");
         for (const core &c : known) {
-            add(found, c, find_devices(c));
-            if (c.transport == "tcp" && getenv("UCX_TCP_CORE") && !found->devices.contains("tcp")) {
+            add(found, c, found->providers.empty() ? std::vector<device>() : find_devices(c));
+            if (c.transport == "tcp" && getenv("UCX_TCP_CORE") && !found->providers.empty() &&
+                !found->devices.contains("tcp")) {
                 ucs::config::note_environment("UCX_TCP_CORE: no such provider with connected "
                                               "endpoints here: " +
                                               c.provider + "; what exists: " + tcp_cores());
@@ -318,7 +319,7 @@ const std::vector<core> &cores()
 std::vector<std::string> transports()
 {
     std::vector<std::string> names;
-    for (const core &c : candidates()) {
+    for (const core &c : candidates("")) { // their names alone: libfabric is not asked
         names.push_back(c.transport);
     }
     return names;
