@@ -3,6 +3,7 @@
 // that are here.
 #include "uct/base/component.h"
 
+#include "uct/api/components.h"
 #include "uct/base/config.h"
 #include "uct/ofi/cm/cm.h"
 #include "uct/ofi/core/component.h"
@@ -20,11 +21,11 @@ constexpr ofi::doors rdm_doors = {ofi::open_rdm_iface, nullptr};
 
 } // namespace
 
-const std::vector<uct_component *> &components()
+// Never freed: handles may be used until the very end of the process.
+const std::vector<uct_component_h> &own_components()
 {
-    // Never freed: handles may be used until the very end of the process.
-    static const auto *all = [] {
-        auto *list = new std::vector<uct_component *>;
+    static const auto *own = [] {
+        auto *list = new std::vector<uct_component_h>;
         list->push_back(self::make_component());
         list->push_back(sm::make_component());
         know_variables("self");
@@ -32,10 +33,29 @@ const std::vector<uct_component *> &components()
         for (const std::string &transport : ofi::transports()) {
             know_variables(transport);
         }
+        return list;
+    }();
+    return *own;
+}
+
+const std::vector<uct_component_h> &core_components()
+{
+    static const auto *cores = [] {
+        auto *list = new std::vector<uct_component_h>;
         for (const ofi::core &c : ofi::cores()) {
             know_variables(c.transport);
             list->push_back(new ofi::component(c, c.msg() ? msg_doors : rdm_doors));
         }
+        return list;
+    }();
+    return *cores;
+}
+
+const std::vector<uct_component *> &components()
+{
+    static const auto *all = [] {
+        auto *list = new std::vector<uct_component *>(own_components());
+        list->insert(list->end(), core_components().begin(), core_components().end());
         return list;
     }();
     return *all;

@@ -151,7 +151,7 @@ cm::cm(ucp_worker *worker)
 {
     const ucp_context &context = *worker->context;
     ucs_status_t status = UCS_ERR_UNSUPPORTED;
-    for (uct_component_h cmpt : context.cms) {
+    for (uct_component_h cmpt : context.connection_managers()) {
         uct_cm_config_t *config = nullptr;
         status = uct_cm_config_read(cmpt, context.source.prefix(), context.source.file(), &config);
         if (status != UCS_OK) {

@@ -9,6 +9,7 @@
 #include "ucs/error.h"
 #include "ucs/stats/stats.h"
 #include "ucs/sys.h"
+#include "uct/api/components.h"
 
 #include <algorithm>
 #include <cstring>
@@ -57,8 +58,13 @@ class builder {
 
     void run()
     {
-        for (unsigned i = 0; i < context_.component_count; ++i) {
-            add_component(context_.components[i]);
+        for (uct_component_h cmpt : uct::own_components()) {
+            add_component(cmpt);
+        }
+        if (select_.needs_cores()) {
+            for (uct_component_h cmpt : uct::core_components()) {
+                add_component(cmpt);
+            }
         }
         report();
         sort();
@@ -72,10 +78,6 @@ class builder {
         std::vector<std::string> names = query_component(cmpt, &m.cmpt_attr);
         if (!select_.component_listed(m.cmpt_attr.name)) {
             return;
-        }
-        if (m.cmpt_attr.flags & UCT_COMPONENT_FLAG_CM) {
-            bool first = strcmp(m.cmpt_attr.name, "tcp") == 0;
-            context_.cms.insert(first ? context_.cms.begin() : context_.cms.end(), cmpt);
         }
         for (const std::string &name : names) {
             if (context_.mds.size() < MAX_MDS) {
@@ -206,11 +208,6 @@ ucp_context::ucp_context(const ucp_params_t *params, const ucp_config_t *from)
                : ucp::default_context_name();
     overrides = from->overrides;
 
-    ucs_status_t status = uct_query_components(&components, &component_count);
-    if (status != UCS_OK) {
-        throw ucs::error(status, "ucp_init: transports cannot be listed: %s",
-                         ucs_status_string(status));
-    }
     try {
         ucp::builder(*this, *from).run();
     } catch (...) {
@@ -240,8 +237,22 @@ void ucp_context::release() noexcept
         uct_md_close(m.md);
     }
     mds.clear();
-    uct_release_component_list(components);
-    components = nullptr;
+}
+
+std::vector<uct_component_h> ucp_context::connection_managers() const
+{
+    std::vector<uct_component_h> found;
+    ucp::selection select(config);
+    for (uct_component_h cmpt : uct::core_components()) {
+        uct_component_attr_t attr = {};
+        attr.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME | UCT_COMPONENT_ATTR_FIELD_FLAGS;
+        if (uct_component_query(cmpt, &attr) == UCS_OK && attr.flags & UCT_COMPONENT_FLAG_CM &&
+            select.component_listed(attr.name)) {
+            bool first = strcmp(attr.name, "tcp") == 0;
+            found.insert(first ? found.begin() : found.end(), cmpt);
+        }
+    }
+    return found;
 }
 
 bool ucp_context::default_open(const ucp::tl_resource &rsc) const noexcept

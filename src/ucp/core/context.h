@@ -52,6 +52,10 @@ struct ucp_context {
     // Whether workers open this resource unasked.
     bool default_open(const ucp::tl_resource &rsc) const noexcept;
 
+    // The components with a connection manager, the best first. They are core providers' and looked
+    // for when the first listener or connection is made, whatever transports carry the data.
+    std::vector<uct_component_h> connection_managers() const;
+
     ucp::config config;
     std::vector<std::pair<std::string, std::string>> overrides; // for the transports
     ucp::config_source source;
@@ -65,12 +69,9 @@ struct ucp_context {
     size_t est_num_eps = 1;
     size_t est_num_ppn = 1;
 
-    uct_component_h *components = nullptr;
-    unsigned component_count = 0;
     std::vector<ucp::md> mds; // index = md index in rkeys and worker addresses
     unsigned md_count = 0;
     std::vector<ucp::tl_resource> resources; // best first; index travels in worker addresses
-    std::vector<uct_component_h> cms;        // components with a connection manager, best first
 
     ucs::opt_lock lock; // of the listeners' connection requests
     std::atomic<unsigned> worker_count{0};

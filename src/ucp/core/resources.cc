@@ -239,6 +239,13 @@ bool selection::allows(const tl_resource &rsc)
     return tl_listed(rsc) && (!net || device_listed(rsc));
 }
 
+bool selection::needs_cores() const
+{
+    return tls_.empty() || negate_ || std::any_of(tls_.begin(), tls_.end(), [](const entry &e) {
+               return !e.matched || e.name == "all";
+           });
+}
+
 std::vector<std::string> selection::unmatched() const
 {
     std::vector<std::string> texts, tls, devices;

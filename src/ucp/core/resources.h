@@ -43,6 +43,9 @@ class selection {
     // Whether the component is worth opening.
     bool component_listed(const char *name) const;
     bool allows(const tl_resource &rsc);
+    // Whether something was asked for that no resource has which allows() has seen, those of
+    // uct::own_components().
+    bool needs_cores() const;
     // What was asked for and no resource has, a sentence a variable; complete after allows() has
     // seen every resource.
     std::vector<std::string> unmatched() const;

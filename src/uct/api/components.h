@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What UCX's API has no words for: which components need a library of others, so that it is not
+// loaded for nothing. The lists are made at their first call and live as long as the process.
+#pragma once
+
+#include <uct/api/uct.h>
+
+#include <vector>
+
+namespace uct {
+
+// The process itself and our shared memory, in order of preference.
+const std::vector<uct_component_h> &own_components();
+
+// One for each core provider that is here, in order of preference. The first call loads libfabric
+// and asks its providers for their devices, which takes tens of milliseconds and more.
+const std::vector<uct_component_h> &core_components();
+
+} // namespace uct
