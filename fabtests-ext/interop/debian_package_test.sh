@@ -73,8 +73,9 @@ installs_runs_and_purges()
         set -e
         cd /packages
         dpkg -i ./*.deb
-        for test in provider programs mpich; do
+        for test in provider programs mpich tutorial; do
             command -v mpiexec.mpich >/dev/null || [ $test != mpich ] || continue
+            command -v python3 >/dev/null || [ $test != tutorial ] || continue
             echo "== $test"
             timeout 120 /packages/ucxlike/debian/tests/$test
         done

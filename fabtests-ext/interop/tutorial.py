@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# tutorial.py PAGE WAY: runs the code blocks of a page in the current folder, one shell for all, as a reader types them,
+# and holds what the terminal shows against what the page shows. In a block with lines that begin with "$ ", these are
+# the commands and the others what is printed; a block without such lines is all commands, which print nothing.
+# A comment stands before a block that is not as it is everywhere:
+#   <!-- way: NAME -->         only for readers who take this way
+#   <!-- by hand: REASON -->   not run
+#   <!-- differs: WORD... -->  anywhere in the page: these words are others in each run, the same ones wherever they stand
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+
+END = "end of the command"
+PATIENCE = 120
+
+
+def blocks(page):
+    """The indented blocks with the comment before each, and the words that differ."""
+    found, differs, comment, block = [], [], "", []
+    for line in page.splitlines() + ["end"]:
+        if line.startswith("    ") or (block and not line):
+            block.append(line[4:])
+            continue
+        if block:
+            while not block[-1]:
+                block.pop()
+            found.append((comment, block))
+            comment, block = "", []
+        remark = re.fullmatch(r"<!-- (.*) -->", line)
+        if remark and remark[1].startswith("differs: "):
+            differs += remark[1].split()[1:]
+        elif remark:
+            comment = remark[1]
+        elif line:
+            comment = ""
+    return found, differs
+
+
+def steps(block):
+    """Commands, each with the lines that are printed after it."""
+    if not any(line.startswith("$ ") for line in block):
+        return [("\n".join(block), [])]
+    found = []
+    for line in block:
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+class Reader:
+    """Types commands and reads the terminal."""
+
+    def __init__(self, differs):
+        self.differs = differs
+        self.seen = {}
+        self.text = ""
+        self.terminal, other = pty.openpty()
+        self.shell = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=other, stderr=other, text=True)
+        os.close(other)
+
+    def parts(self, line):
+        """Text and words that differ, in turns."""
+        words = "|".join(map(re.escape, sorted(self.differs, key=len, reverse=True)))
+        return re.split(rf"(?<!\w)({words})(?!\w)", line) if words else [line]
+
+    def known(self, command):
+        return "".join(self.seen.get(part, part) for part in self.parts(command))
+
+    def pattern(self, line):
+        """A regular expression for a line of the page, and the words that it finds."""
+        words, expression = [], ""
+        for i, part in enumerate(self.parts(line)):
+            if i % 2 == 0 or part in self.seen:
+                expression += re.escape(self.seen.get(part, part))
+            elif part in words:
+                expression += rf"\{words.index(part) + 1}"
+            else:
+                words.append(part)
+                expression += r"(\S+?)"
+        return expression, words
+
+    def next_line(self):
+        limit = time.monotonic() + PATIENCE
+        while "\n" not in self.text:
+            if not select.select([self.terminal], [], [], max(0, limit - time.monotonic()))[0]:
+                raise SystemExit(f"nothing more was printed for {PATIENCE} seconds")
+            self.text += os.read(self.terminal, 65536).decode(errors="replace").replace("\r", "")
+        line, self.text = self.text.split("\n", 1)
+        return line
+
+    def run(self, command, expected):
+        """The shell's own end mark may come before the output of what runs in the background."""
+        command = self.known(command)
+        print("$", command, flush=True)
+        self.shell.stdin.write(f"{command}\necho '{END}' $?\n")
+        self.shell.stdin.flush()
+        expected, status = list(expected), None
+        while status is None or expected:
+            line = self.next_line()
+            if line.startswith(END):
+                status = int(line.split()[-1])
+                if status != 0:
+                    raise SystemExit(f"exit status {status}")
+                continue
+            print(line, flush=True)
+            if not expected:
+                raise SystemExit(f"the page does not show this line: {line}")
+            pattern, words = self.pattern(expected[0])
+            match = re.fullmatch(pattern, line)
+            if not match:
+                raise SystemExit(f"the page shows: {expected[0]}")
+            self.seen.update(zip(words, match.groups()))
+            expected.pop(0)
+
+    def close(self):
+        """What was started in the background has ended by itself, without another word."""
+        self.run("wait", [])
+        self.shell.stdin.close()
+        return self.shell.wait()
+
+
+def main(page, way):
+    with open(page, encoding="utf-8") as text:
+        found, differs = blocks(text.read())
+    reader, ran, shown = Reader(differs), 0, 0
+    for comment, block in found:
+        kind, _, what = comment.partition(": ")
+        if kind == "by hand" or (kind == "way" and what != way):
+            continue
+        for command, expected in steps(block):
+            reader.run(command, expected)
+            ran += 1
+            shown += len(expected)
+    reader.close()
+    unseen = [word for word in differs if word not in reader.seen]
+    if unseen or not shown:
+        raise SystemExit(f"no line of the page has {unseen}" if unseen else "the page shows nothing that is printed")
+    print(f"{ran} commands, {shown} lines as the page shows them")
+
+
+main(*sys.argv[1:])
