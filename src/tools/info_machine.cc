@@ -42,11 +42,6 @@ json build_report()
 #else
     report["optimized"] = false;
 #endif
-#ifdef UCXLIKE_DEBUG
-    report["debug"] = true;
-#else
-    report["debug"] = false;
-#endif
     return report;
 }
 

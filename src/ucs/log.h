@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Log lines in UCX's form: [time] [host:pid:tid] file:line UCX LEVEL text. The level comes from
 // UCX_LOG_LEVEL, the file from UCX_LOG_FILE (%h host, %p pid). The level is tested before the
-// arguments are evaluated; ucs_data() costs nothing unless the build has --enable-debug.
+// arguments are evaluated.
 #pragma once
 
 #include "ucs/compiler.h"
@@ -54,10 +54,3 @@ write(level l, const char *file, int line, const char *function, const char *for
 #define ucs_info(...) UCS_LOG_AT(info, __VA_ARGS__)
 #define ucs_debug(...) UCS_LOG_AT(debug, __VA_ARGS__)
 #define ucs_trace(...) UCS_LOG_AT(trace, __VA_ARGS__)
-#ifdef UCXLIKE_DEBUG
-#define ucs_data(...) UCS_LOG_AT(trace_data, __VA_ARGS__)
-#else
-#define ucs_data(...)                                                                              \
-    do {                                                                                           \
-    } while (0)
-#endif
