@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The recipes in packaging/ against what is installed and what configure wants. debian_package_test.sh builds the one
-# for which every tool is in Debian; the others are looked through.
+# The recipes in packaging/ against what is installed and what configure wants. debian_package_test.sh and
+# rpm_package_test.sh build those for which every tool is in Debian; recipes.py looks through the others. Each of its
+# rules is shown a recipe with a mistake as well.
 
 here=$(dirname "$0")
 . "$here/report.sh"
@@ -62,18 +63,38 @@ rpm_is_well_formed()
     rpmspec --parse "$spec" >"$scratch/parsed" && grep -qx "Version: *$version" "$scratch/parsed"
 }
 
-versions_are_those_of_configure()
-{
-    grep -qx "Version: *$version" "$spec" && grep -qx "  version: $version" "$top/packaging/conda/meta.yaml"
-}
-
-spack_recipe_is_python()
+recipe()
 {
     command -v python3 >/dev/null || {
         echo "python3 is not installed"
         return 77
     }
-    python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$top/packaging/spack/ucxlike/package.py"
+    python3 "$here/recipes.py" "$@"
+}
+
+# with_mistake WHAT COMPLAINT FILE EDIT: once sed has made EDIT, recipes.py complains of it.
+with_mistake()
+{
+    local name tree=$scratch/tree status
+    rm -rf "$tree" && mkdir "$tree" || return 1
+    for name in Makefile.am autogen.sh cmake fabtests-ext include LICENSE man precompiled.inc prov src; do
+        ln -s "$top/$name" "$tree/"
+    done
+    cp -r "$top"/{CHANGELOG.md,configure.ac,debian,docs,packaging,*.pc.in} "$tree/" && chmod -R u+w "$tree" &&
+        sed -i "$4" "$tree/$3" || return 1
+    recipe "$tree" "$1" >"$scratch/complaints"
+    status=$?
+    cat "$scratch/complaints"
+    [ $status -ne 77 ] || return 77
+    [ $status -eq 1 ] && grep -qF -- "$2" "$scratch/complaints"
+}
+
+spec_with_a_mistake()
+{
+    local spec=$scratch/mistake.spec
+    sed 's,^%{_bindir}/ucxlike-run,%{_bindir}/nothing,' "$top/packaging/rpm/ucxlike.spec" >"$spec"
+    ! rpm_lists_what_is_installed >"$scratch/complaints" && grep -q 'lists bin/nothing' "$scratch/complaints" &&
+        grep -q 'bin/ucxlike-run is listed 0 times' "$scratch/complaints"
 }
 
 # What quickstart installs to build, but the runtime parts of the tools and the tests, is what the image installs.
@@ -95,8 +116,30 @@ container_has_what_the_build_needs()
 
 find_installed || skip_all "nothing is installed to look at"
 check "the RPM lists what is installed" rpm_lists_what_is_installed
+check "... and a wrong list is noticed" spec_with_a_mistake
 check "the RPM's file is well formed" rpm_is_well_formed
-check "versions are those of configure" versions_are_those_of_configure
-check "the Spack recipe is Python" spack_recipe_is_python
 check "the container has what the build needs" container_has_what_the_build_needs
+for what in spack conda container versions dependencies configure; do
+    check "recipes.py: $what" recipe "$top" $what
+done
+while IFS='|' read -r what complaint file edit; do
+    check "recipes.py notices: $complaint" with_mistake "$what" "$complaint" "$file" "$edit"
+done <<'MISTAKES'
+spack|no Python|packaging/spack/ucxlike/package.py|s/prefix):/prefix)/
+spack|depend_on is no directive|packaging/spack/ucxlike/package.py|s/depends_on("libf/depend_on("libf/
+spack|configure has no option --enable-gpu|packaging/spack/ucxlike/package.py|$a\    def configure_args(self):\n        return ["--enable-gpu"]
+spack|Executabel is not known|packaging/spack/ucxlike/package.py|s/Executable/Executabel/
+conda|no YAML|packaging/conda/meta.yaml|s/^about:/about/
+conda|about: license_file is missing|packaging/conda/meta.yaml|/license_file/d
+conda|./boot.sh is not in the tree|packaging/conda/meta.yaml|s/autogen.sh/boot.sh/
+container|Debian has no package libhwloc99|packaging/container/Containerfile|s/libhwloc15/libhwloc99/
+container|there is no program mak|packaging/container/Containerfile|s/make -j/mak -j/
+container|COPY --from=builder|packaging/container/Containerfile|s/from=build/from=builder/
+container|RUNN ldconfig is not known|packaging/container/Containerfile|s/^RUN ldconfig/RUNN ldconfig/
+versions|debian/changelog has version 0.0.1|debian/changelog|1s/(.*-1)/(0.0.1-1)/
+dependencies|debian/control has no libfabric-dev (>= 9.9)|configure.ac|s/libfabric >= 1.17/libfabric >= 9.9/
+configure|the conditional UNUSED is not used|configure.ac|$a AM_CONDITIONAL([UNUSED], [true])
+configure|zlib is looked for and no Makefile uses it|configure.ac|$a PKG_CHECK_MODULES([ZLIB], [zlib >= 1.2])
+configure|--enable-nothing has no effect|configure.ac|$a AC_ARG_ENABLE([nothing])
+MISTAKES
 finish
