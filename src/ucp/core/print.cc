@@ -4,8 +4,10 @@
 #include "ucp/core/print.h"
 
 #include "ucp/connect/address.h"
+#include "ucp/connect/cm_connection.h"
 #include "ucp/endpoint/ep_control.h"
 #include "ucs/log.h"
+#include "ucs/sockaddr.h"
 #include "ucs/stats/stats.h"
 
 #include <algorithm>
@@ -74,11 +76,21 @@ std::string name_of(const ucp_ep &ep)
     return text;
 }
 
+// What stays the same when the peer comes back: the address that the user gave, or its worker.
+std::string target_of(const ucp_ep &ep)
+{
+    cm_addresses ends = {};
+    if (ep.origin == ep_origin::client && query_addresses(&ep, &ends) == UCS_OK) {
+        return ucs::sockaddr_string(reinterpret_cast<const sockaddr *>(&ends.remote));
+    }
+    return std::to_string(ep.control->peer_uuid);
+}
+
 void name_lanes(const ucp_ep &ep)
 {
     for (unsigned i = 0; i < ep.lane_count; ++i) {
-        ep.control->counted[i] = ucs::stats::name_lane(ep.lanes[i].ep, name_of(ep),
-                                                       ep.control->peer_name, roles_of(ep, i));
+        ep.control->counted[i] = ucs::stats::name_lane(
+            ep.lanes[i].ep, {name_of(ep), ep.control->peer_name, roles_of(ep, i), target_of(ep)});
     }
 }
 

@@ -84,6 +84,9 @@ void ucp_ep::set_failed(ucs_status_t why) noexcept
     sendable = false;
     if (state != ucp::ep_state::closing) {
         state = ucp::ep_state::failed;
+        for (unsigned i = 0; i < lane_count && control->counted[i]; ++i) {
+            ucs::stats::lose_lane(lanes[i].ep);
+        }
     }
     ucp::ep_defer(this, ucp::WORK_FAIL);
 }

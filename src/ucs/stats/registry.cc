@@ -2,6 +2,7 @@
 // Records of interfaces and lanes: see stats.h and registry.h.
 #include "ucs/stats/registry.h"
 
+#include "ucs/error.h"
 #include "ucs/stats/trigger.h"
 
 #include <algorithm>
@@ -15,8 +16,10 @@
 namespace ucs::stats {
 namespace {
 
-// Closed lanes of an interface, and closed interfaces, that are told one by one.
+// Closed lanes of an interface, and closed interfaces, that are told one by one; and its peers that
+// were lost and have not come back.
 constexpr size_t most_closed_lanes = 1000;
+constexpr size_t most_lost_peers = 1000;
 constexpr size_t most_closed_interfaces = 100;
 
 constexpr flow_name operation_names[] = {{"put", way::native},    {"get", way::native},
@@ -31,7 +34,8 @@ struct lane_record {
     unsigned id = 0;
     const void *handle = nullptr; // nullptr: closed
     interface *owner = nullptr;
-    std::string endpoint, peer, roles;
+    bool replaces_lost = false; // one to the same peer
+    lane_name name;
 };
 
 struct interface {
@@ -43,7 +47,8 @@ struct interface {
     std::list<lane_record> lanes;
     size_t closed = 0;
     lane earlier; // the sums of those that are forgotten
-    uint64_t earlier_count = 0;
+    uint64_t earlier_count = 0, earlier_reconnects = 0;
+    std::unordered_map<std::string, size_t> lost; // lanes, by their targets
 };
 
 namespace {
@@ -69,26 +74,25 @@ void add(traffic &to, const traffic &from)
     to.bytes.add(from.bytes.value());
 }
 
-void add(lane &to, const lane &from, uint64_t connects)
+void add(lane &to, const lane &from)
 {
     for (unsigned i = 0; i < flow_count; ++i) {
         add(to.flows[i], from.flows[i]);
     }
     to.retries.add(from.retries.value());
     to.errors.add(from.errors.value());
-    to.connects.add(connects);
 }
 
-uint64_t reconnects_of(const lane &l)
+// A lane that never came up has reconnected nothing.
+uint64_t reconnects_of(const lane_record &l)
 {
-    uint64_t connects = l.connects.value();
-    return connects > 1 ? connects - 1 : 0;
+    return l.replaces_lost && l.counters.connects.value() > 0;
 }
 
-// In `earlier` are reconnects, since a sum of connects does not tell.
 void forget_lane(interface &i, std::list<lane_record>::iterator which)
 {
-    add(i.earlier, which->counters, reconnects_of(which->counters));
+    add(i.earlier, which->counters);
+    i.earlier_reconnects += reconnects_of(*which);
     ++i.earlier_count;
     i.lanes.erase(which);
 }
@@ -113,8 +117,9 @@ void merge_closed(registry &r, interface &closed)
                 r.lanes.erase(closed.lanes.front().handle);
                 forget_lane(closed, closed.lanes.begin());
             }
-            add(older->earlier, closed.earlier, closed.earlier.connects.value());
+            add(older->earlier, closed.earlier);
             older->earlier_count += closed.earlier_count;
+            older->earlier_reconnects += closed.earlier_reconnects;
             for (unsigned i = 0; i < am_flows; ++i) {
                 add(older->received[i], closed.received[i]);
             }
@@ -154,12 +159,12 @@ lane_report report_of(const interface &i, const lane_record &l)
     return {l.id,
             l.handle != nullptr,
             1,
-            l.endpoint,
-            l.peer,
-            l.roles,
+            l.name.endpoint,
+            l.name.peer,
+            l.name.roles,
             c.retries.value(),
             c.errors.value(),
-            reconnects_of(c),
+            reconnects_of(l),
             rows_of(i, c.flows, flow_count)};
 }
 
@@ -276,8 +281,7 @@ void name_flows(const void *interface_handle, const flow_name *names)
     }
 }
 
-lane *name_lane(const void *lane_handle, const std::string &endpoint, const std::string &peer,
-                const std::string &roles)
+lane *name_lane(const void *lane_handle, lane_name name)
 {
     registry &r = all();
     std::lock_guard lock(r.mutex);
@@ -285,10 +289,31 @@ lane *name_lane(const void *lane_handle, const std::string &endpoint, const std:
     if (it == r.lanes.end()) {
         return nullptr;
     }
-    it->second->endpoint = endpoint;
-    it->second->peer = peer;
-    it->second->roles = roles;
-    return &it->second->counters;
+    lane_record &record = *it->second;
+    record.name = std::move(name);
+    auto &lost = record.owner->lost;
+    if (auto before = lost.find(record.name.target); before != lost.end()) {
+        record.replaces_lost = true;
+        if (--before->second == 0) {
+            lost.erase(before);
+        }
+    }
+    return &record.counters;
+}
+
+void lose_lane(const void *lane_handle) noexcept
+{
+    registry &r = all();
+    std::lock_guard lock(r.mutex);
+    auto it = r.lanes.find(lane_handle);
+    if (it == r.lanes.end()) {
+        return;
+    }
+    lane_record &record = *it->second;
+    auto &lost = record.owner->lost;
+    if (lost.size() < most_lost_peers || lost.contains(record.name.target)) {
+        (void)guard([&] { ++lost[record.name.target]; });
+    }
 }
 
 report take_report()
@@ -312,7 +337,7 @@ report take_report()
         if (i->earlier_count > 0) {
             told.lanes.push_back({0, false, i->earlier_count, "earlier", "", "",
                                   i->earlier.retries.value(), i->earlier.errors.value(),
-                                  i->earlier.connects.value(),
+                                  i->earlier_reconnects,
                                   rows_of(*i, i->earlier.flows, flow_count)});
         }
         whole.push_back(std::move(told));

@@ -53,7 +53,7 @@ struct lane {
     traffic flows[flow_count];
     counter retries;  // found no room, and was tried again
     counter errors;   // any other refusal
-    counter connects; // of an endpoint that lost its connection, more than one
+    counter connects; // times that it was ready to send; a transport may suspend it for a fence
 };
 
 // How a protocol does what it does.
@@ -86,8 +86,13 @@ void close_lane(const void *handle) noexcept;
 
 // The names of the active messages: am_flows of them, which are never freed.
 void name_flows(const void *interface_handle, const flow_name *names);
+struct lane_name {
+    std::string endpoint, peer, roles;
+    std::string target; // the same for each lane of an interface to the same peer
+};
 // Whose lane it is. Returns its counters, or nullptr when nothing is counted.
-lane *name_lane(const void *lane_handle, const std::string &endpoint, const std::string &peer,
-                const std::string &roles);
+lane *name_lane(const void *lane_handle, lane_name name);
+// The connection failed: the next lane of the interface to that peer is a reconnect.
+void lose_lane(const void *lane_handle) noexcept;
 
 } // namespace ucs::stats
