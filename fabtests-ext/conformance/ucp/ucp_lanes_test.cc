@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which transports carry an endpoint, as a program can ask (ucp_ep_query, ucp_ep_print_info) and as
+// the log tells (UCX_LOG_LEVEL=info).
+#include "fabtests-ext/common/ucp_pair.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <regex>
+
+#if UCP_API_VERSION >= UCP_VERSION(1, 14)
+
+namespace {
+
+using namespace ucp_test;
+using names = std::vector<std::string>;
+
+class ucp_lanes : public pair {
+  protected:
+    // "transport/device" of each lane.
+    static names queried(ucp_ep_h ep)
+    {
+        ucp_transport_entry_t entries[16] = {};
+        ucp_ep_attr_t attr = {};
+        attr.field_mask = UCP_EP_ATTR_FIELD_TRANSPORTS;
+        attr.transports = {entries, std::size(entries), sizeof(entries[0])};
+        EXPECT_EQ(UCS_OK, ucp_ep_query(ep, &attr));
+        names lanes;
+        for (unsigned i = 0; i < attr.transports.num_entries; ++i) {
+            lanes.push_back(std::string(entries[i].transport_name) + "/" + entries[i].device_name);
+        }
+        return lanes;
+    }
+
+    static std::string printed(ucp_ep_h ep)
+    {
+        char *text = nullptr;
+        size_t length = 0;
+        FILE *stream = open_memstream(&text, &length);
+        ucp_ep_print_info(ep, stream);
+        fclose(stream);
+        std::string copy(text, length);
+        free(text);
+        return copy;
+    }
+
+    // The first group of each place that matches.
+    static names found(const std::string &text, const char *pattern)
+    {
+        std::regex wanted(pattern);
+        names all;
+        for (std::sregex_iterator i(text.begin(), text.end(), wanted), end; i != end; ++i) {
+            all.push_back((*i)[1]);
+        }
+        return all;
+    }
+
+    static std::string joined(const names &all)
+    {
+        std::string text;
+        for (const std::string &name : all) {
+            text += " " + name;
+        }
+        return text;
+    }
+};
+
+TEST_P(ucp_lanes, the_query_names_those_that_were_asked_for)
+{
+    names lanes = queried(ab);
+    ASSERT_FALSE(lanes.empty());
+    for (const std::string &lane : lanes) {
+        std::string transport = lane.substr(0, lane.find('/'));
+        EXPECT_NE(std::string::npos, ("," + opts.tls + ",").find("," + transport + ",")) << lane;
+        EXPECT_NE(transport.size() + 1, lane.size()) << "no device: " << lane;
+    }
+}
+
+TEST_P(ucp_lanes, the_printed_text_has_each_and_what_it_is_for)
+{
+    std::string text = printed(ab);
+    EXPECT_EQ(queried(ab), found(text, "lane\\[\\d+\\]: +\\d+:(\\S+/\\S+) ")) << text;
+    EXPECT_EQ(1u, found(text, "lane\\[\\d+\\]: .*->.*( am)\\b").size()) << text;
+    names roles = found(text, "lane\\[\\d+\\]: .*->(.*)\n");
+    EXPECT_EQ(queried(ab).size(), roles.size()) << text;
+    for (const std::string &role : roles) {
+        EXPECT_NE("", role) << text;
+    }
+}
+
+// Run by the next one, in a process with another UCX_LOG_LEVEL.
+TEST_P(ucp_lanes, DISABLED_says_what_the_query_says)
+{
+    for (ucp_ep_h ep : {ab, ba}) {
+        printf("queried:%s\n", joined(queried(ep)).c_str());
+    }
+}
+
+TEST_P(ucp_lanes, the_log_has_one_line_for_each_connection)
+{
+    std::string program = std::filesystem::read_symlink("/proc/self/exe");
+    std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
+    for (bool info : {false, true}) {
+        std::string command = std::string("UCX_LOG_LEVEL=") + (info ? "info " : "warn ") + program +
+                              " --gtest_also_run_disabled_tests --gtest_filter='*DISABLED_says*" +
+                              name.substr(name.find('/')) + "' 2>&1";
+        FILE *run = popen(command.c_str(), "r");
+        ASSERT_NE(nullptr, run);
+        std::string text;
+        char chunk[4096];
+        for (size_t n; (n = fread(chunk, 1, sizeof(chunk), run)) > 0;) {
+            text.append(chunk, n);
+        }
+        ASSERT_EQ(0, pclose(run)) << text;
+        names wanted = found(text, "queried:(.*)\n");
+        ASSERT_EQ(2u, wanted.size()) << text;
+        wanted.resize(!info ? 0 : is_self() ? 1 : 2);
+        names lines = found(text, " INFO  ep 0x[0-9a-f]+: lanes:(.*); peer \\S+:\\d+");
+        for (std::string &line : lines) {
+            line = joined(found(line, " (\\S+/\\S+)"));
+        }
+        EXPECT_EQ(wanted, lines) << text;
+    }
+}
+
+UCP_TEST_OVER(ucp_lanes, "self", "sm", "tcp", "shm,tcp");
+
+} // namespace
+
+#endif
