@@ -6,9 +6,11 @@
 # docs/report.md says what is measured how.
 #
 # From the environment:
-#   REPORT_SHORT=yes   one round of three sizes, in less than a minute; the two below still count
+#   REPORT_SHORT=yes   one round of three sizes, in less than a minute; the three below still count
 #   REPORT_ROUNDS      number of rounds (3)
+#   REPORT_MINUTES     no round is begun that would end later than that (30)
 #   REPORT_SIZES       message sizes in bytes (the powers of two from 1 to 16777216)
+#   REPORT_COUNTS      numbers of connections to one listener (16 64 256)
 #   REPORT_ONLY        a regular expression: the measurements whose names it matches alone
 #   REPORT_DIR         folder for report.json and report.html (report in the build directory)
 
@@ -21,9 +23,11 @@ export top_builddir
 short=${REPORT_SHORT:-no}
 if [ "$short" = yes ]; then
     rounds=${REPORT_ROUNDS:-1} sizes=${REPORT_SIZES:-8 4096 1048576}
+    counts=${REPORT_COUNTS:-8 32}
     bytes=$((8 << 20)) most_latency=500 most_bandwidth=5000 milliseconds=50 connections=50 endpoints=100
 else
     rounds=${REPORT_ROUNDS:-3} sizes=${REPORT_SIZES:-$(for ((i = 0; i <= 24; i++)); do echo $((1 << i)); done)}
+    counts=${REPORT_COUNTS:-16 64 256}
     bytes=$((256 << 20)) most_latency=20000 most_bandwidth=200000 milliseconds=300 connections=200 endpoints=1000
 fi
 folder=${REPORT_DIR:-$top_builddir/report}
@@ -52,7 +56,7 @@ ${CC:-cc} -O2 -o "$scratch/ucp_cm_rate" "$here/ucp_cm_rate.c" -lucp -lucs || exi
 # "FIGURE SIDE SIZE VALUE" for each thing it has measured. Names and titles of figures: report_page.py.
 plan()
 {
-    local size medium
+    local size medium count
     for size in $sizes; do
         for medium in shm tcp; do
             echo "tag_lat.$medium measure_tag tag_lat $medium $size"
@@ -61,7 +65,9 @@ plan()
             echo "prov_bw.$medium measure_provider bandwidth $medium $size"
         done
     done
-    echo "ucp_connections measure_ucp_connections"
+    for count in $counts; do
+        echo "scale measure_ucp_connections $count"
+    done
     echo "prov_connections measure_provider_connections"
     echo "ep_memory measure_endpoint_memory"
 }
@@ -140,16 +146,21 @@ measure_provider()
     fi
 }
 
+# Of the last number of connections also what stands in the table. One process has both ends and their descriptors.
 measure_ucp_connections()
 {
-    local side
-    local -a ours
+    local count=$1 side descriptors=$(($1 * 8 + 200))
+    local -a ours single
+    [ "$(ulimit -Sn)" = unlimited ] || [ "$(ulimit -Sn)" -ge $descriptors ] || ulimit -Sn $descriptors
     for side in $(sides); do
-        ours=()
+        ours=() single=()
         [ $side = ucx ] || ours=(LD_LIBRARY_PATH="$scratch/ours")
-        attempt "ucp_connections $side 0" "process_memory $side 0" "connected_memory $side 0" -- 'NF == 3' \
+        [ "$count" -ne "${counts##* }" ] ||
+            single=("ucp_connections $side 0" "process_memory $side 0" "connected_memory $side 0")
+        attempt "scale_connections $side $count" "scale_memory $side $count" "${single[@]}" -- \
+            "NF == 3 { print \$1, (\$3 - \$2) / $count, \$0 }" \
             env UCX_TLS=tcp,self UCX_WARN_UNUSED_ENV_VARS=n "${ours[@]}" \
-            timeout 120 "$scratch/ucp_cm_rate" 127.0.0.1 $connections
+            timeout 120 "$scratch/ucp_cm_rate" 127.0.0.1 "$count"
     done
 }
 
@@ -171,7 +182,8 @@ measure_endpoint_memory()
         timeout 120 "$top_builddir/fabtests-ext/benchmarks/ep_memory" tcp $endpoints
 }
 
-# progress DONE OF NAME: the time left is that of as many steps as are left.
+# progress DONE OF NAME: the time left is that of as many steps as are left. To a file a line at most every ten seconds.
+told=-10
 progress()
 {
     local left=""
@@ -179,7 +191,8 @@ progress()
     [ -z "$left" ] || left=$(printf ', %d:%02d left' $((left / 60)) $((left % 60)))
     if [ -t 1 ]; then
         printf '\r%-70s' "$(($1 * 100 / $2)) %$left: $3"
-    elif [ $(($1 % 10)) -eq 0 ] || [ "$1" -eq "$2" ]; then
+    elif [ $((SECONDS - told)) -ge 10 ] || [ "$1" -eq "$2" ]; then
+        told=$SECONDS
         echo "$1 of $2 steps$left: $3"
     fi
 }
@@ -192,6 +205,11 @@ steps=$(wc -l <"$scratch/plan")
 }
 SECONDS=0 done=0
 for ((round = 0; round < rounds; round++)); do
+    [ $round -eq 0 ] || [ $((SECONDS * (round + 1) / round)) -le $((${REPORT_MINUTES:-30} * 60)) ] || {
+        echo "another round would end after ${REPORT_MINUTES:-30} minutes: $round of $rounds were taken"
+        rounds=$round
+        break
+    }
     while read -r name command <&3; do
         progress $done $((steps * rounds)) "round $((round + 1)) of $rounds, $command"
         $command
@@ -205,7 +223,8 @@ progress $done $((steps * rounds)) "writing the page"
     echo "date $(date -u +%Y-%m-%dT%H:%M:%SZ)"
     echo "seconds $SECONDS"
     echo "rounds $rounds"
-    echo "connections $connections"
+    echo "ucp_connections ${counts##* }"
+    echo "prov_connections $connections"
     echo "endpoints $endpoints"
     echo "processor $(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)"
     echo "processors $(nproc)"

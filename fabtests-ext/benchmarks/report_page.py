@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 
-Figure = collections.namedtuple("Figure", "title unit most over_size")
+Figure = collections.namedtuple("Figure", "title unit most over")  # over: what "size" is, or nothing
 PLACES = {"shm": "on one host", "tcp": "tcp, loopback"}
 OVER_SIZE = {
     "tag_lat": ("UCP tag latency", "us", False),
@@ -25,16 +25,18 @@ OVER_SIZE = {
     "prov_rate": ("provider messages", "messages/s", True),
 }
 FIGURES = {
-    f"{name}.{place}": Figure(f"{title}, {where}", unit, most, True)
+    f"{name}.{place}": Figure(f"{title}, {where}", unit, most, "bytes")
     for name, (title, unit, most) in OVER_SIZE.items()
     for place, where in PLACES.items()
 }
 FIGURES.update({
-    "ucp_connections": Figure("UCP connections, tcp", "1/s", True, False),
-    "prov_connections": Figure("MSG connections of the provider, tcp", "1/s", True, False),
-    "process_memory": Figure("resident memory of a process before connections", "KiB", False, False),
-    "connected_memory": Figure("resident memory of a process with all of them", "KiB", False, False),
-    "ep_memory": Figure("heap of a connected client-server endpoint", "bytes", False, False),
+    "scale_connections": Figure("scale: UCP connections to one listener, tcp", "1/s", True, "connections"),
+    "scale_memory": Figure("scale: resident memory of both ends of a connection, tcp", "KiB", False, "connections"),
+    "ucp_connections": Figure("UCP connections, tcp", "1/s", True, ""),
+    "prov_connections": Figure("MSG connections of the provider, tcp", "1/s", True, ""),
+    "process_memory": Figure("resident memory of a process before connections", "KiB", False, ""),
+    "connected_memory": Figure("resident memory of a process with all of them", "KiB", False, ""),
+    "ep_memory": Figure("heap of a connected client-server endpoint", "bytes", False, ""),
 })
 SIDES = {"ucxlike": "ucxlike", "ucx": "UCX", "core": "raw core"}
 COLORS = {"ucxlike": "#1f5fa8", "ucx": "#c2571a", "core": "#3d7d3d"}
@@ -77,11 +79,11 @@ def make_figure(name, sides):
             ratio.append({"size": ours["size"], "best": ours["best"] / against["best"],
                           "median": ours["median"] / against["median"]})
     return {"name": name, "title": about.title, "unit": about.unit, "better": "more" if about.most else "less",
-            "over_size": about.over_size, "against": other, "series": points, "ratio": ratio}
+            "over": about.over, "over_size": about.over == "bytes", "against": other, "series": points, "ratio": ratio}
 
 
-def plot(title, unit, lines, log_y):
-    """An SVG element of LINES, (label, color, points), over the size. Where one has failed stands a red line."""
+def plot(title, over, unit, lines, log_y):
+    """An SVG element of LINES, (label, color, points), over what OVER says. A red line is where one has failed."""
     data, curves = [], []
     failed = sorted({p["size"] for _, _, points in lines for p in points if "failed" in p})
     marks = [f"set arrow from {size}, graph 0 to {size}, graph 1 nohead dt 3 lw 2 lc rgb '#b00020'" for size in failed]
@@ -95,8 +97,8 @@ def plot(title, unit, lines, log_y):
         return "<p class='failed'>failed: nothing to draw</p>"
     script = "\n".join(data + marks + [
         "set terminal svg size 520,320 dynamic font 'sans-serif,12'",
-        f"set title '{title}'", f"set ylabel '{unit}'", "set xlabel 'bytes'", "set logscale x 2",
-        "set format x '%.0b%B'", "set key top left", "set grid",
+        f"set ylabel '{unit}'", f"set xlabel '{over}'", "set logscale x 2",
+        "set format x '%.0b%B'" if over == "bytes" else "set format x '%.0f'", "set key outside top left horizontal", "set grid",
         "set logscale y" if log_y else "set yrange [0:*]; set arrow from graph 0, first 1 to graph 1, first 1 nohead dt 2",
         "plot " + ", ".join(curves), ""])
     run = subprocess.run(["gnuplot"], input=script, capture_output=True, text=True, check=False)
@@ -128,7 +130,7 @@ def table(figures, with_size):
             rows.append(f"<tr>{first}{cell(ours)}{cell(others[i] if i < len(others) else empty)}"
                         f"{cell(f['ratio'][i], 3)}</tr>")
     other = SIDES.get(figures[0]["against"], "other") if with_size else "UCX or raw core"
-    return ("<table><tr><th>" + ("bytes" if with_size else "") + f"</th><th>ucxlike</th><th>{other}</th>"
+    return ("<table><tr><th>" + (figures[0]["over"] if with_size else "") + f"</th><th>ucxlike</th><th>{other}</th>"
             "<th>ratio</th></tr>" + "".join(rows) + "</table>")
 
 
@@ -138,25 +140,27 @@ def failures(figures):
 
 STYLE = """body { max-width: 72em; margin: 2em auto; padding: 0 1em; font: 15px/1.5 sans-serif; color: #222; background: #fff }
 .plots { display: flex; flex-wrap: wrap; gap: 1em } .plots > * { flex: 1 1 26em; max-width: 36em }
+h2::first-letter, td:first-child::first-letter { text-transform: uppercase } svg { height: auto }
 table { border-collapse: collapse; margin: 1em 0 } th, td { border: 1px solid #ccc; padding: .2em .6em; text-align: right }
 td:first-child { text-align: left } .failed { color: #fff; background: #b00020; padding: 0 .4em }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1em } dd { margin: 0 }"""
 
 
-def sections(over_size, single):
-    for f in over_size:
+def sections(drawn, single):
+    for f in drawn:
         lines = [(SIDES[side], COLORS[side], points) for side, points in sorted(f["series"].items())]
         yield f"<h2>{html.escape(f['title'])}</h2><div class='plots'>"
-        yield plot(f["title"], f["unit"], lines, True)
-        yield plot(f["title"], f"ucxlike / {SIDES.get(f['against'], 'other')}", [("ratio", RATIO_COLORS[0], f["ratio"])], False)
+        yield plot(f["title"], f["over"], f["unit"], lines, True)
+        yield plot(f["title"], f["over"], f"ucxlike / {SIDES.get(f['against'], 'other')}",
+                   [("ratio", RATIO_COLORS[0], f["ratio"])], False)
         yield f"</div><p>{f['unit']}; {f['better']} is better.</p><details><summary>numbers</summary>{table([f], True)}</details>"
     if single:
         yield f"<h2>Connections and memory</h2>{table(single, False)}"
 
 
 def write_page(path, about, figures):
-    over_size = [f for f in figures if f["over_size"]]
-    single = [f for f in figures if not f["over_size"]]
+    drawn = [f for f in figures if f["over"]]
+    single = [f for f in figures if not f["over"]]
     failed = failures(figures)
     parts = ["<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>ucxlike: report</title>",
              f"<style>{STYLE}</style></head><body><h1>ucxlike beside UCX and the raw core providers</h1>",
@@ -165,9 +169,9 @@ def write_page(path, about, figures):
     if failed:
         parts.append("<h2>Failed</h2><ul>" + "".join(
             f"<li><span class='failed'>failed</span> {html.escape(f['title'])}, {SIDES[side]}"
-            + (f", {p['size']} bytes" if f["over_size"] else "") + f": {html.escape(p['failed'])}</li>"
+            + (f", {p['size']} {f['over']}" if f["over"] else "") + f": {html.escape(p['failed'])}</li>"
             for f, side, p in failed) + "</ul>")
-    parts += sections(over_size, single)
+    parts += sections(drawn, single)
     parts.append("<h2>Where</h2><dl>" + "".join(
         f"<dt>{html.escape(key)}</dt><dd>{html.escape(text)}</dd>" for key, text in about.items()) + "</dl></body></html>\n")
     with open(path, "w", encoding="utf-8") as page:
@@ -177,7 +181,7 @@ def write_page(path, about, figures):
 def summary(figures):
     def text(p):
         return "failed" if "failed" in p else f"{p['best']:.4g}" if p["best"] < 1000 else f"{p['best']:.0f}"
-    print(f"{'':62} {'bytes':>9} {'ucxlike':>10} {'other':>10} {'ratio':>7}")
+    print(f"{'':62} {'size':>9} {'ucxlike':>10} {'other':>10} {'ratio':>7}")
     for f in figures:
         points = f["series"].get("ucxlike", [])
         others = {p["size"]: p for p in f["series"].get(f["against"], [])}

@@ -48,13 +48,15 @@ figures = {f["name"]: f for f in report["figures"]}
 over_size = {f"{name}.{place}": other for place in ("shm", "tcp") for name, other in (
     ("tag_lat", "ucx"), ("tag_bw", "ucx"), ("tag_rate", "ucx"), ("prov_lat", "core"), ("prov_bw", "core"),
     ("prov_rate", "core"))}
+over_count = {"scale_connections": "ucx", "scale_memory": "ucx"}
 single = {"ucp_connections": "ucx", "process_memory": "ucx", "connected_memory": "ucx", "prov_connections": "core",
           "ep_memory": "core"}
-expected = over_size | single
+expected = over_size | over_count | single
 assert figures.keys() == expected.keys(), figures.keys() ^ expected.keys()
 for name, other in expected.items():
     figure = figures[name]
-    sizes = [8, 4096, 1048576] if name in over_size else [0]
+    sizes = [8, 4096, 1048576] if name in over_size else [8, 32] if name in over_count else [0]
+    assert figure["over"] == ("bytes" if name in over_size else "connections" if name in over_count else ""), name
     assert figure["series"].keys() == {"ucxlike", other}, (name, figure["series"].keys())
     for points in [*figure["series"].values(), figure["ratio"]]:
         assert [p["size"] for p in points] == sizes, (name, points)
@@ -88,10 +90,52 @@ class Links(html.parser.HTMLParser):
 page = open(sys.argv[1], encoding="utf-8").read()
 links = Links()
 links.feed(page)
-assert links.plots == 24, links.plots
+assert links.plots == 28, links.plots
 assert len(set(links.ids)) == len(links.ids), "an id is there twice"
 assert not re.search(r"@import|url\((?!['\"]?#)", page)
 assert ">failed</" not in page
+CHECK
+}
+
+# browse OPTION...: chromium on the page, in a profile of its own. No name of a host resolves; what was asked for is in
+# $scratch/net.
+browse()
+{
+    timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+        --disable-background-networking --disable-component-update --disable-sync --user-data-dir="$scratch/profile" \
+        --log-net-log="$scratch/net" --host-resolver-rules="MAP * ~NOTFOUND" --hide-scrollbars --window-size=1250,1500 \
+        "$@" "file://$scratch/whole/report.html" 2>"$scratch/browser"
+}
+
+page_renders_in_a_browser()
+{
+    command -v chromium >/dev/null || { echo "chromium is not installed (package chromium)"; return 77; }
+    browse --dump-dom >"$scratch/dom" && browse --screenshot="$scratch/shot.png" || {
+        cat "$scratch/browser"
+        return 1
+    }
+    python3 - "$scratch/whole/report.json" "$scratch/dom" "$scratch/shot.png" "$scratch/net" <<'CHECK'
+import html, json, re, struct, sys, zlib
+report, dom = json.load(open(sys.argv[1])), open(sys.argv[2], encoding="utf-8").read()
+headings = [html.unescape(h) for h in re.findall(r"<h[12]>(.*?)</h[12]>", dom)]
+titles = [f["title"] for f in report["figures"] if f["over"]]
+assert headings == ["ucxlike beside UCX and the raw core providers", *titles, "Connections and memory", "Where"], headings
+
+png = open(sys.argv[3], "rb").read()
+data, at = b"", 8
+while at < len(png):
+    length, kind = struct.unpack(">I4s", png[at:at + 8])
+    data += png[at + 8:at + 8 + length] if kind == b"IDAT" else b""
+    at += 12 + length
+# A line is one byte for the filter and the differences to its neighbours: a blank page has next to none.
+width, height = struct.unpack(">II", png[16:24])
+drawn = sum(1 for byte in zlib.decompress(data) if byte)
+assert (width, height) == (1250, 1500) and drawn > width * height // 100, (width, height, drawn)
+
+# The initiator of what the browser asks for itself is "not an origin".
+net = open(sys.argv[4], encoding="utf-8", errors="replace").read()
+asked = re.findall(r'"initiator":"(?!not an origin).*', net)
+assert '"constants"' in net and not asked, asked
 CHECK
 }
 
@@ -136,6 +180,7 @@ missing_tool_is_named()
 check "the short form ends well, shows what is left and where the page is" short_form_ends_well
 check "every figure asked for is a number above 0" every_figure_is_a_number
 check "the page refers to nothing outside and has a plot of each figure and ratio" page_refers_to_nothing_outside
+check "the page renders in a browser, which asks nobody for anything" page_renders_in_a_browser
 check "a side that fails is failed in both files, and the exit status says so" one_side_that_fails_is_seen
 check "what has to be installed is named" missing_tool_is_named
 finish
