@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Compiles each folder of the engine, of the provider and of the tools as one file, since most of what the compiler reads is headers:
+# Compiles each folder of the engine, of the provider and of the tools as one file, and so the suites of several files,
+# since most of what the compiler reads is headers:
 #   MAKEFILES=/path/to/unity.mk make
 # It replaces the lists of objects, so it is read before the Makefile. All builds of `./quickstart check` are made so but
 # the one that is installed.
@@ -31,4 +32,19 @@ $(call unity_name,$1): $(filter-out $(unity_alone),$(wildcard $1*.cc)) $(unity_h
 endef
 $(foreach folder,$(unity_core) $(unity_provider) $(unity_tools) $(unity_selftest),$(eval $(call unity_rule,$(folder))))
 $(call unity_name,$(unity_tools)): ucxlike_info_commit.h
+
+# unity_suite PROGRAM ALONE...: its files but ALONE, which have names of their own that others have, too. The list is
+# read when the rule runs: the Makefile has it.
+unity_suites :=
+unity_suite_headers := $(wildcard $(addprefix $(unity_root)fabtests-ext/,*/*.h */*/*.h))
+define unity_suite
+unity_suites += $1.o
+override $(subst /,_,$(subst -,_,$1))_OBJECTS := $1.o $2
+$1.o: $(wildcard $(unity_root)$(dir $1)*.cc) $(unity_headers) $(unity_suite_headers)
+	@mkdir -p unity $$(@D)
+	@printf '#include "$(unity_root)%s"\n' $$(filter-out $(2:.o=.cc),$$(filter %.cc,$$($(subst /,_,$(subst -,_,$1))_SOURCES))) \
+	  >unity/$(notdir $1).cc
+	$$(AM_V_CXX)$$(CXXCOMPILE) -c -o $$@ unity/$(notdir $1).cc
+endef
+$(eval $(call unity_suite,fabtests-ext/conformance/uct/uct_test,fabtests-ext/conformance/uct/uct_sm_limits_test.o))
 .DEFAULT_GOAL :=
