@@ -54,7 +54,7 @@ find_installed()
 flags()
 {
     PKG_CONFIG_PATH=$libdir/pkgconfig:$dropin/pkgconfig pkg-config --define-variable=prefix="$prefix" \
-        --cflags --libs "$1"
+        --define-variable=libdir="$libdir" --cflags --libs "$1"
 }
 
 # build ucxlike|ucx SOURCE PROGRAM [COMPILER_OPTION...]

@@ -279,7 +279,7 @@ NAMES = {
     "libfabric": ("pkgconfig(libfabric)", "libfabric-dev", "libfabric", "libfabric-devel"),
     "hwloc": ("pkgconfig(hwloc)", "libhwloc-dev", "hwloc", "libhwloc"),
     "nlohmann_json": ("pkgconfig(nlohmann_json)", "nlohmann-json3-dev", "nlohmann-json", "nlohmann_json"),
-    "gtest_main": (None, "libgtest-dev", "googletest", None),
+    "gtest_main": ("pkgconfig(gtest_main)", "libgtest-dev", "googletest", None),
 }
 
 
