@@ -104,7 +104,7 @@ struct lane_metric {
 constexpr lane_metric lane_metrics[] = {
     {"retries", "Operations that found no room", &lane_report::retries},
     {"errors", "Operations that failed", &lane_report::errors},
-    {"reconnects", "Connections that were made again", &lane_report::reconnects},
+    {"reconnects", "Lanes in the place of ones that had failed", &lane_report::reconnects},
 };
 
 void append_head(std::string &text, const std::string &name, const char *help, const char *more)
