@@ -44,7 +44,7 @@ manual()
     echo "${1%.*}(${1##*.})"
 }
 
-# In the order of README.md, which has a link to each page.
+# In the order of the tables of README.md, and then of its text, which have a link to each page.
 list_pages()
 {
     local page
@@ -52,7 +52,8 @@ list_pages()
     entry "@index.html" "ucxlike"
     while read -r page; do
         entry "@$(html "$page")" "$(title "$page")"
-    done < <(grep -oE '\]\((docs/[a-z-]+|[A-Z]+)\.md\)' "$top/README.md" | sed 's/^](//; s/)$//' | awk '!seen[$0]++')
+    done < <(cat <(grep '^| \[' "$top/README.md") "$top/README.md" |
+        grep -oE '\]\((docs/[a-z-]+|[A-Z]+)\.md\)' | sed 's/^](//; s/)$//' | awk '!seen[$0]++')
     entry "@CONTRIBUTING.html" "$(title CONTRIBUTING.md)"
     echo "</ul>"
 }
