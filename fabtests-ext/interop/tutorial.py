@@ -12,6 +12,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -63,7 +64,8 @@ class Reader:
         self.seen = {}
         self.text = ""
         self.terminal, other = pty.openpty()
-        self.shell = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=other, stderr=other, text=True)
+        self.shell = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=other, stderr=other, text=True,
+                                      start_new_session=True)
         os.close(other)
 
     def parts(self, line):
@@ -123,23 +125,29 @@ class Reader:
     def close(self):
         """What was started in the background has ended by itself, without another word."""
         self.run("wait", [])
-        self.shell.stdin.close()
-        return self.shell.wait()
+
+    def end(self):
+        """Nothing that was started in the background stays."""
+        os.killpg(self.shell.pid, signal.SIGKILL)
+        self.shell.wait()
 
 
 def main(page, way):
     with open(page, encoding="utf-8") as text:
         found, differs = blocks(text.read())
     reader, ran, shown = Reader(differs), 0, 0
-    for comment, block in found:
-        kind, _, what = comment.partition(": ")
-        if kind == "by hand" or (kind == "way" and what != way):
-            continue
-        for command, expected in steps(block):
-            reader.run(command, expected)
-            ran += 1
-            shown += len(expected)
-    reader.close()
+    try:
+        for comment, block in found:
+            kind, _, what = comment.partition(": ")
+            if kind == "by hand" or (kind == "way" and what != way):
+                continue
+            for command, expected in steps(block):
+                reader.run(command, expected)
+                ran += 1
+                shown += len(expected)
+        reader.close()
+    finally:
+        reader.end()
     unseen = [word for word in differs if word not in reader.seen]
     if unseen or not shown:
         raise SystemExit(f"no line of the page has {unseen}" if unseen else "the page shows nothing that is printed")
