@@ -205,8 +205,8 @@ steps=$(wc -l <"$scratch/plan")
 }
 SECONDS=0 done=0
 for ((round = 0; round < rounds; round++)); do
-    [ $round -eq 0 ] || [ $((SECONDS * (round + 1) / round)) -le $((${REPORT_MINUTES:-30} * 60)) ] || {
-        echo "another round would end after ${REPORT_MINUTES:-30} minutes: $round of $rounds were taken"
+    [ $round -eq 0 ] || [ $((SECONDS * (round + 1) / round)) -lt $((${REPORT_MINUTES:-30} * 60)) ] || {
+        echo "another round would end after ${REPORT_MINUTES:-30} minutes: $round of $rounds rounds were taken"
         rounds=$round
         break
     }

@@ -168,6 +168,16 @@ for points in (figure["series"]["ucx"], figure["ratio"]):
 CHECK
 }
 
+rounds_end_in_time()
+{
+    report bounded REPORT_MINUTES=0 REPORT_ROUNDS=2 REPORT_ONLY=prov_lat.tcp REPORT_SIZES=8 &&
+        grep -q '1 of 2 rounds were taken$' "$scratch/bounded/out" &&
+        grep -q '"rounds": "1"' "$scratch/bounded/report.json" || {
+        cat "$scratch/bounded/out"
+        return 1
+    }
+}
+
 missing_tool_is_named()
 {
     mkdir -p "$scratch/few"
@@ -182,5 +192,6 @@ check "every figure asked for is a number above 0" every_figure_is_a_number
 check "the page refers to nothing outside and has a plot of each figure and ratio" page_refers_to_nothing_outside
 check "the page renders in a browser, which asks nobody for anything" page_renders_in_a_browser
 check "a side that fails is failed in both files, and the exit status says so" one_side_that_fails_is_seen
+check "no round is begun that would end too late" rounds_end_in_time
 check "what has to be installed is named" missing_tool_is_named
 finish
