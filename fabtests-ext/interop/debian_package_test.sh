@@ -20,7 +20,7 @@ export UCXLIKE_SUITES="ucp_tag_test prov_message_test" IPATH_NO_BACKTRACE=1
 unpack_tarball()
 {
     make_tarball "$scratch" && tar -C "$scratch" -xf "$scratch"/ucxlike-*.tar.xz &&
-        mv "$scratch"/ucxlike-*/ "$scratch/tree"
+        mv "$scratch"/ucxlike-*/ "$scratch/tree" && chmod -R u+w "$scratch/tree"
 }
 
 # The objects of the suites, where `make check` has compiled them, are not compiled once more: they are the same.
