@@ -171,7 +171,10 @@ TEST_P(uct_rma, 211_allocated_memory_is_mapped_by_peers)
     EXPECT_NE(here, static_cast<char *>(mem.address) + 16);
     memcpy(here, "hello", 6);
     EXPECT_STREQ(static_cast<char *>(mem.address) + 16, "hello");
-    EXPECT_EQ(uct_rkey_ptr(a().component, &mapped, at - 1, &here), UCS_ERR_INVALID_ADDR);
+    EXPECT_EQ(uct_rkey_ptr(a().component, &mapped, at + mem.length - 1, &here), UCS_OK);
+    for (uint64_t outside : {at - 1, at + mem.length}) {
+        EXPECT_EQ(uct_rkey_ptr(a().component, &mapped, outside, &here), UCS_ERR_INVALID_ADDR);
+    }
     EXPECT_EQ(uct_rkey_ptr(a().component, &key, address, &here), UCS_ERR_UNREACHABLE);
     uint64_t value = 42;
     ASSERT_EQ(uct_ep_put_short(ep, &value, 8, at + 64, mapped.rkey), UCS_OK);

@@ -186,7 +186,7 @@ class component final : public uct_component {
         if (!unpacked->local) {
             return UCS_ERR_UNREACHABLE; // not logged: callers ask to find out
         }
-        char *at = unpacked->mapped(remote, 0);
+        char *at = unpacked->mapped(remote, 1);
         if (!at) {
             return UCS_ERR_INVALID_ADDR;
         }
