@@ -147,6 +147,7 @@ CHECK
 
 check "everything over tcp" passes_all tcp
 check "everything over shared memory" passes_all sm
+check "everything over libfabric's shared memory" passes_all shm
 check "a strict core with regions of an endpoint" passes_strictly cxi 'supplied: one endpoint of the domain' \
     'mr_mode  *.*FI_MR_ENDPOINT'
 check "a strict core with order on request" passes_strictly efa 'order of sends  *FI_ORDER_SAS'

@@ -66,7 +66,8 @@ void peer::open(uint64_t features)
 {
     ucp_config_t *config;
     must(ucp_config_read(nullptr, nullptr, &config), "configuration");
-    ucs_status_t status = ucp_config_modify(config, "TLS", about.transport.c_str());
+    const std::string alone = "\\" + about.transport; // not what the name is an alias of
+    ucs_status_t status = ucp_config_modify(config, "TLS", alone.c_str());
     if (status == UCS_OK && watches_death_) {
         status = ucp_config_modify(config, "KEEPALIVE_INTERVAL", "1s");
     }
