@@ -32,7 +32,7 @@ inline std::vector<const char *> transports(std::initializer_list<const char *> 
     return sets;
 }
 
-// "shm,tcp,self" is called shm_tcp.
+// "sm,tcp,self" is called sm_tcp.
 inline std::string transports_name(const testing::TestParamInfo<const char *> &info)
 {
     std::string name = info.param;
@@ -62,4 +62,4 @@ inline std::string first_transport(const char *set)
 #define UCP_TEST_OVER(suite, ...)                                                                  \
     INSTANTIATE_TEST_SUITE_P(over, suite, testing::ValuesIn(ucp_test::transports({__VA_ARGS__})),  \
                              ucp_test::transports_name)
-#define UCP_TEST_OVER_ALL(suite) UCP_TEST_OVER(suite, "self", "sm", "shm", "tcp", "shm,tcp")
+#define UCP_TEST_OVER_ALL(suite) UCP_TEST_OVER(suite, "self", "sm", "ofi_shm", "tcp", "ofi_shm,tcp")

@@ -13,7 +13,7 @@ scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 
 # What to run over, and where servers listen. The guest with RDMA devices sets others.
-transports=${EXAMPLE_TRANSPORTS:-shm tcp shm,tcp}
+transports=${EXAMPLE_TRANSPORTS:-sm ofi_shm tcp sm,tcp ofi_shm,tcp}
 address=${EXAMPLE_ADDRESS:-127.0.0.1}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -57,11 +57,19 @@ lanes_of()
         tr ',' '\n' | sed -n 's/^ *\([^ ]*\) am.*/\1/p' | sort -u
 }
 
+# The transports of UCX_TLS as the log calls them.
+in_the_log()
+{
+    sed 's/\bshm\b/sm/g; s/\bofi_shm\b/shm/g' <<<"$1"
+}
+
 # carried_by TRANSPORTS LOG...: some endpoint used the first of the transports that can carry messages
 # between two processes on a host; none used what was not asked for.
 carried_by()
 {
-    local wanted=$1 fastest=${1%%,*} lanes
+    local asked=$1 wanted fastest lanes
+    wanted=$(in_the_log "$1")
+    fastest=${wanted%%,*}
     shift
     lanes=$(lanes_of "$@")
     grep -q "^$fastest/" <<<"$lanes" || {
@@ -70,7 +78,7 @@ carried_by()
     }
     lanes=$(grep -vE "^(self|${wanted//,/|})/" <<<"$lanes")
     [ -z "$lanes" ] || {
-        echo "lanes over what UCX_TLS=$wanted does not name:" $lanes
+        echo "lanes over what UCX_TLS=$asked does not name:" $lanes
         return 1
     }
 }

@@ -53,7 +53,7 @@ windows()
 check "mpi_app.c compiles with Open MPI" \
     mpicc.openmpi -DOPEN_MPI_OFI -std=c11 -O2 -w "$here/mpi_app.c" -o "$scratch/mpi_app" -lpthread
 if [ -x "$scratch/mpi_app" ]; then
-    for tls in shm,tcp tcp; do
+    for tls in sm,tcp ofi_shm,tcp tcp; do
         check "Open MPI, mtl/ofi over $tls: point-to-point, collectives" messages $tls p2p coll
         check "Open MPI, mtl/ofi over $tls: MPI_THREAD_MULTIPLE" messages $tls threads
         check "Open MPI, btl/ofi over $tls: windows" windows $tls

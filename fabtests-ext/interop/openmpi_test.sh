@@ -31,6 +31,6 @@ for tls in $transports; do
     [ ! -x "$scratch/shmem_app" ] ||
         check "OSHMEM over $tls" job_on_ours $tls 4 shmem $SHMEM "$scratch/shmem_app"
 done
-[ ! -x "$scratch/mpi_app" ] || check "Open MPI over shm without a library of UCX's" \
-    alone job_on_ours shm 4 p2p $MPI "$scratch/mpi_app" p2p
+[ ! -x "$scratch/mpi_app" ] || check "Open MPI over sm without a library of UCX's" \
+    alone job_on_ours sm 4 p2p $MPI "$scratch/mpi_app" p2p
 finish

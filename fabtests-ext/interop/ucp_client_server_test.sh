@@ -10,7 +10,9 @@ export PAIR_ENDLESS=yes # its server waits for the next client, always
 for transport in $transports; do
     # Shared memory cannot listen: the connection goes by tcp, the messages by the faster one.
     export UCX_TLS=$transport
-    [ "$transport" != shm ] || UCX_TLS=shm,tcp
+    case $transport in
+    sm | ofi_shm) UCX_TLS=$transport,tcp ;;
+    esac
     for kind in tag am; do
         for size in 16 100000; do
             # The client of newer ones registers its handler when its last send has completed, which may be

@@ -9,13 +9,13 @@ build_example uct_hello_world
 device_of()
 {
     case $1 in
-    shm) echo memory ;;
+    sm | shm) echo memory ;;
     tcp) echo lo ;;
     verbs) echo rxe0 ;;
     esac
 }
 
-for transport in $transports; do
+for transport in ${transports/ofi_shm/shm}; do # UCT has no aliases
     device=$(device_of "$transport")
     for mode in i b z; do
         pair "uct_hello_world -$mode over $transport" "-d $device -t $transport -$mode -p @PORT@" \

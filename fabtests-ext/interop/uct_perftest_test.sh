@@ -16,7 +16,7 @@ private=$(private_calls ucx_info)
 [ -z "$private" ] || skip_all "this ucx_info needs ${private}of its own UCX"
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
-transports=${PERFTEST_TRANSPORTS:-self shm tcp}
+transports=${PERFTEST_TRANSPORTS:-self sm shm tcp}
 address=${PERFTEST_ADDRESS:-127.0.0.1}
 iterations=${PERFTEST_ITERATIONS:-40}
 export PAIR_TIMEOUT=${PAIR_TIMEOUT:-200}
@@ -30,7 +30,7 @@ with_dropin()
 device_of()
 {
     case $1 in
-    self | shm) echo memory ;;
+    self | sm | shm) echo memory ;;
     tcp) echo lo ;;
     verbs) echo rxe0 ;;
     esac

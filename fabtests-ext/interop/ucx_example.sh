@@ -13,7 +13,7 @@ trap 'rm -rf "$scratch"' EXIT
 export PAIR_EXPECT="TEST SUCCESS"
 
 # What to run over, and where the server listens. The guest with RDMA devices sets others.
-transports=${EXAMPLE_TRANSPORTS:-shm tcp}
+transports=${EXAMPLE_TRANSPORTS:-sm ofi_shm tcp}
 address=${EXAMPLE_ADDRESS:-127.0.0.1}
 
 # build_example NAME: sets $example to the program, built with ucx.pc as UCX's users would. Where

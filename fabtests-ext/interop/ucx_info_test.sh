@@ -21,7 +21,8 @@ private=$(private_calls ucx_info)
 if [ -n "$private" ]; then
     skip "ucx_info -d" "this ucx_info needs ${private}of its own UCX"
 else
-    check "ucx_info -d lists transports and devices" says_on_ours '#      Transport: shm' '#      Transport: tcp' \
+    check "ucx_info -d lists transports and devices" says_on_ours '#      Transport: sm' '#      Transport: shm' \
+        '#      Transport: tcp' \
         '#         Device: lo' '#      Transport: self' 'connection:  *to ep, to iface' -- ucx_info_on_ours -d
 fi
 # Debian's libucs prints its own settings, whichever libucp is loaded; those of UCP and UCT come from the

@@ -89,7 +89,7 @@ pingpong ucxlike msg -S 100000
 UCXLIKE_TEST_VERBS_ADDRESS=$server gtest conformance/prov/prov_cm_schedule_test '*verbs*'
 
 # UCP's suites, each over verbs alone and with shared memory beside it.
-export UCXLIKE_TEST_TLS="verbs shm,verbs" UCXLIKE_TEST_ADDRESS=$server
+export UCXLIKE_TEST_TLS="verbs ofi_shm,verbs" UCXLIKE_TEST_ADDRESS=$server
 for suite in am buffers client_server compat ep fence listener memory probe rma stream tag wakeup; do
     gtest conformance/ucp/ucp_${suite}_test '*verbs'
 done
@@ -104,6 +104,9 @@ alone="b196 what_is_under_way a_receive_that_had_begun a_receive_after_the_death
 gtest conformance/ucp/ucp_failure_test "*verbs-*.${alone// /*:*.}*"
 for case in $alone; do
     gtest conformance/ucp/ucp_failure_test "*.$case*verbs"
+done
+for suite in rma tag wakeup; do
+    UCXLIKE_TEST_TLS=sm,verbs gtest conformance/ucp/ucp_${suite}_test '*verbs'
 done
 unset UCXLIKE_TEST_TLS UCXLIKE_TEST_ADDRESS
 

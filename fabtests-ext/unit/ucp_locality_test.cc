@@ -45,10 +45,12 @@ TEST(ucp_locality, addresses_of_this_host_are_told_from_others)
     EXPECT_FALSE(ucp::is_own_address(reinterpret_cast<const sockaddr *>(&none)));
 }
 
-TEST(ucp_locality, shared_memory_is_not_taken_on_the_word_of_another_host)
+class ucp_memory_locality : public testing::TestWithParam<const char *> {};
+
+TEST_P(ucp_memory_locality, shared_memory_is_not_taken_on_the_word_of_another_host)
 {
     options o;
-    o.tls = "shm";
+    o.tls = GetParam();
     entity mine(o);
     entity theirs(o);
     std::vector<char> blob = theirs.address();
@@ -65,5 +67,7 @@ TEST(ucp_locality, shared_memory_is_not_taken_on_the_word_of_another_host)
         }
     }
 }
+
+UCP_TEST_OVER(ucp_memory_locality, "ofi_shm");
 
 } // namespace

@@ -32,12 +32,12 @@ struct counted {
     }
 };
 
-class ucp_proto : public testing::Test {
+class ucp_proto : public testing::TestWithParam<const char *> {
   protected:
     void SetUp() override
     {
         options o;
-        o.tls = "shm";
+        o.tls = GetParam();
         a = std::make_unique<entity>(o);
         b = std::make_unique<entity>(o);
         ASSERT_EQ(UCS_OK, create_ep(*a, b->address(), &ab, &errors_a));
@@ -103,7 +103,7 @@ class ucp_proto : public testing::Test {
     fake_uct::endpoint *lane = nullptr, *back = nullptr;
 };
 
-TEST_F(ucp_proto, an_address_whose_messages_have_no_room_for_headers_is_refused)
+TEST_P(ucp_proto, an_address_whose_messages_have_no_room_for_headers_is_refused)
 {
     size_t &most = a->worker->ifaces.front()->attr.cap.am.max_bcopy;
     size_t before = most;
@@ -118,7 +118,7 @@ TEST_F(ucp_proto, an_address_whose_messages_have_no_room_for_headers_is_refused)
     most = before;
 }
 
-TEST_F(ucp_proto, sends_that_find_no_room_keep_their_order)
+TEST_P(ucp_proto, sends_that_find_no_room_keep_their_order)
 {
     lane->refuse_after(0);
     std::vector<std::vector<char>> outs, ins;
@@ -153,7 +153,7 @@ TEST_F(ucp_proto, sends_that_find_no_room_keep_their_order)
     }));
 }
 
-TEST_F(ucp_proto, fast_completion_copies_what_would_hold_the_buffer)
+TEST_P(ucp_proto, fast_completion_copies_what_would_hold_the_buffer)
 {
     ab->limits.rndv_thresh = SIZE_MAX;
     ab->limits.zcopy_thresh = 1000;
@@ -198,7 +198,7 @@ TEST_F(ucp_proto, fast_completion_copies_what_would_hold_the_buffer)
 }
 
 // Whether they fit into one piece is not known while the endpoint has no lanes.
-TEST_F(ucp_proto, synchronous_sends_posted_before_the_lanes_arrive_whole)
+TEST_P(ucp_proto, synchronous_sends_posted_before_the_lanes_arrive_whole)
 {
     ab->limits.rndv_thresh = SIZE_MAX;
     const size_t room = ab->limits.max_bcopy;
@@ -218,7 +218,7 @@ TEST_F(ucp_proto, synchronous_sends_posted_before_the_lanes_arrive_whole)
     }
 }
 
-TEST_F(ucp_proto, fragments_stop_and_go_on_where_the_lane_filled)
+TEST_P(ucp_proto, fragments_stop_and_go_on_where_the_lane_filled)
 {
     ab->limits.rndv_thresh = SIZE_MAX;
     for (size_t zcopy : {SIZE_MAX, size_t(1000)}) {
@@ -240,7 +240,7 @@ TEST_F(ucp_proto, fragments_stop_and_go_on_where_the_lane_filled)
     }
 }
 
-TEST_F(ucp_proto, zcopy_completes_once_after_all_pieces_in_any_order)
+TEST_P(ucp_proto, zcopy_completes_once_after_all_pieces_in_any_order)
 {
     ab->limits.rndv_thresh = SIZE_MAX;
     ab->limits.zcopy_thresh = 1000;
@@ -266,7 +266,7 @@ TEST_F(ucp_proto, zcopy_completes_once_after_all_pieces_in_any_order)
     }
 }
 
-TEST_F(ucp_proto, b193_failed_ep_completes_a_zcopy_send_only_when_the_lane_let_go)
+TEST_P(ucp_proto, b193_failed_ep_completes_a_zcopy_send_only_when_the_lane_let_go)
 {
     ab->limits.rndv_thresh = SIZE_MAX;
     ab->limits.zcopy_thresh = 1000;
@@ -285,7 +285,7 @@ TEST_F(ucp_proto, b193_failed_ep_completes_a_zcopy_send_only_when_the_lane_let_g
     EXPECT_EQ(1, errors_a.count);
 }
 
-TEST_F(ucp_proto, what_the_end_of_a_lane_cancels_has_the_error_of_the_endpoint)
+TEST_P(ucp_proto, what_the_end_of_a_lane_cancels_has_the_error_of_the_endpoint)
 {
     ab->limits.rndv_thresh = SIZE_MAX;
     ab->limits.zcopy_thresh = 1000;
@@ -303,7 +303,7 @@ TEST_F(ucp_proto, what_the_end_of_a_lane_cancels_has_the_error_of_the_endpoint)
     EXPECT_EQ(1, s.calls);
 }
 
-TEST_F(ucp_proto, failed_ep_aborts_what_waits_once)
+TEST_P(ucp_proto, failed_ep_aborts_what_waits_once)
 {
     lane->refuse_after(0);
     counted s[4];
@@ -324,7 +324,7 @@ TEST_F(ucp_proto, failed_ep_aborts_what_waits_once)
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, UCS_PTR_STATUS(send(small, &s[0]))) << "b188";
 }
 
-TEST_F(ucp_proto, b193_sender_of_an_unmatched_rendezvous_completes_when_the_peer_dies)
+TEST_P(ucp_proto, b193_sender_of_an_unmatched_rendezvous_completes_when_the_peer_dies)
 {
     auto out = pattern(1000000), small = pattern(8);
     counted &s = count(), &sync = count();
@@ -338,7 +338,7 @@ TEST_F(ucp_proto, b193_sender_of_an_unmatched_rendezvous_completes_when_the_peer
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, sync.status);
 }
 
-TEST_F(ucp_proto, b193_receiver_of_a_rendezvous_completes_once_when_the_sender_dies)
+TEST_P(ucp_proto, b193_receiver_of_a_rendezvous_completes_once_when_the_sender_dies)
 {
     auto out = pattern(1000000), in = std::vector<char>(1000000);
     back->fail_gets_with(UCS_ERR_IO_ERROR);
@@ -359,7 +359,7 @@ TEST_F(ucp_proto, b193_receiver_of_a_rendezvous_completes_once_when_the_sender_d
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, r.status);
 }
 
-TEST_F(ucp_proto, the_scheme_says_who_moves_the_data_of_a_rendezvous)
+TEST_P(ucp_proto, the_scheme_says_who_moves_the_data_of_a_rendezvous)
 {
     for (auto scheme : {ucp::rndv_scheme::auto_, ucp::rndv_scheme::get_zcopy,
                         ucp::rndv_scheme::put_zcopy, ucp::rndv_scheme::am}) {
@@ -376,7 +376,7 @@ TEST_F(ucp_proto, the_scheme_says_who_moves_the_data_of_a_rendezvous)
     }
 }
 
-TEST_F(ucp_proto, a_rendezvous_offers_the_users_registration_and_makes_none_beside_it)
+TEST_P(ucp_proto, a_rendezvous_offers_the_users_registration_and_makes_none_beside_it)
 {
     auto out = pattern(200000), in = std::vector<char>(out.size());
     ucp_mem_map_params_t map = {};
@@ -405,7 +405,7 @@ TEST_F(ucp_proto, a_rendezvous_offers_the_users_registration_and_makes_none_besi
     EXPECT_EQ(UCS_OK, ucp_mem_unmap(a->context, users));
 }
 
-TEST_F(ucp_proto, rendezvous_falls_back_to_fragments_when_get_fails)
+TEST_P(ucp_proto, rendezvous_falls_back_to_fragments_when_get_fails)
 {
     for (bool late : {false, true}) {
         auto out = pattern(1000000), in = std::vector<char>(1000000);
@@ -427,7 +427,7 @@ TEST_F(ucp_proto, rendezvous_falls_back_to_fragments_when_get_fails)
     }
 }
 
-TEST_F(ucp_proto, answers_that_find_no_room_are_sent_later)
+TEST_P(ucp_proto, answers_that_find_no_room_are_sent_later)
 {
     auto out = pattern(1000000), in = std::vector<char>(1000000);
     counted &s = count(), &r = count();
@@ -442,7 +442,7 @@ TEST_F(ucp_proto, answers_that_find_no_room_are_sent_later)
     EXPECT_TRUE(in == out);
 }
 
-TEST_F(ucp_proto, stale_and_damaged_messages_are_dropped_and_counted)
+TEST_P(ucp_proto, stale_and_damaged_messages_are_dropped_and_counted)
 {
     uint64_t before = b->worker->stale_messages;
     const ucp::wire::answer_hdr answer = {ab->remote_id, 0x1234500000077ull, UCS_OK};
@@ -457,5 +457,7 @@ TEST_F(ucp_proto, stale_and_damaged_messages_are_dropped_and_counted)
     EXPECT_TRUE(until([&] { return b->worker->stale_messages - before >= 7; }));
     ping(*a, ab, *b);
 }
+
+UCP_TEST_OVER(ucp_proto, "ofi_shm");
 
 } // namespace

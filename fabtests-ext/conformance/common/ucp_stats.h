@@ -35,6 +35,8 @@ class ucp_stats : public pair {
         EXPECT_NE(nullptr, mkdtemp(name));
         folder_ = name;
     }
+    // As the report calls it.
+    std::string transport() const { return opts.tls == "ofi_shm" ? "shm" : opts.tls; }
     ~ucp_stats() override
     {
         unlink(path().c_str());

@@ -417,9 +417,10 @@ TEST(prov_info_test, strict_mode_insists_on_every_transport)
         const char *tls;
         const char *strict;
         bool works;
-    } const rows[] = {{"tcp", "1", true},           {"shm,tcp", "1", true},
-                      {"tcp,nosuchtls", "0", true}, {"tcp,nosuchtls", "1", false},
-                      {"nosuchtls", "0", false},    {"nosuchtls", "1", false}};
+    } const rows[] = {
+        {"tcp", "1", true},           {"shm,tcp", "1", true},        {"ofi_shm,tcp", "1", true},
+        {"tcp,nosuchtls", "0", true}, {"tcp,nosuchtls", "1", false}, {"nosuchtls", "0", false},
+        {"nosuchtls", "1", false}};
     for (auto &r : rows) {
         in_a_process([&](partner &) {
             setenv("FI_UCXLIKE_TLS", r.tls, 1);

@@ -450,6 +450,6 @@ TEST_P(ucp_client_server, s31_handlers_run_in_progress_only)
     EXPECT_EQ(nullptr, close_nb(client, true));
 }
 
-UCP_TEST_OVER(ucp_client_server, "sm,self", "shm,self", "tcp,self", "all");
+UCP_TEST_OVER(ucp_client_server, "sm,self", "ofi_shm,self", "tcp,self", "all");
 
 } // namespace

@@ -318,11 +318,13 @@ TEST(ucp_reach, b186_address_that_no_transport_reaches)
     EXPECT_EQ(UCS_ERR_UNREACHABLE, create_ep(b, a.address(), &ep));
 }
 
-TEST(ucp_reach, b182_sides_with_different_settings)
+class ucp_reach_from_tcp : public testing::TestWithParam<const char *> {};
+
+TEST_P(ucp_reach_from_tcp, b182_sides_with_different_settings)
 {
     options few, many;
     few.tls = "tcp";
-    many.tls = "self,shm,tcp";
+    many.tls = GetParam();
     many.config = {{"RNDV_THRESH", "1000"}, {"ZCOPY_THRESH", "500"}};
     entity a(few), b(many);
     ucp_ep_h to_b, to_a;
@@ -336,6 +338,9 @@ TEST(ucp_reach, b182_sides_with_different_settings)
     EXPECT_EQ(UCS_OK, wait({&a, &b}, x));
     EXPECT_EQ(UCS_OK, wait({&a, &b}, y));
 }
+
+INSTANTIATE_TEST_SUITE_P(to, ucp_reach_from_tcp, testing::Values("self,sm,tcp", "self,ofi_shm,tcp"),
+                         transports_name);
 
 TEST(ucp_reach, b161_network_address_is_enough)
 {
@@ -364,7 +369,7 @@ TEST(ucp_reach, proto_info_prints_the_lanes)
     }
 }
 
-UCP_TEST_OVER(ucp_wireup, "self", "sm", "shm", "tcp", "shm,tcp", "all");
+UCP_TEST_OVER(ucp_wireup, "self", "sm", "ofi_shm", "tcp", "ofi_shm,tcp", "all");
 
 // Processes whose segments differ send each other what the other one has room for.
 class ucp_segments : public testing::TestWithParam<const char *> {
@@ -492,6 +497,6 @@ TEST_P(ucp_segments, b054_headers_fit_the_smaller_one)
     }
 }
 
-UCP_TEST_OVER(ucp_segments, "sm", "shm", "tcp");
+UCP_TEST_OVER(ucp_segments, "sm", "ofi_shm", "tcp");
 
 } // namespace

@@ -650,10 +650,10 @@ TEST_P(ucp_failure_half, a_stream)
     EXPECT_EQ(seen.status, wait({e.get()}, r));
 }
 
-UCP_TEST_OVER(ucp_failure_half, "sm,self", "shm,self", "tcp,self");
+UCP_TEST_OVER(ucp_failure_half, "sm,self", "ofi_shm,self", "tcp,self");
 
-UCP_TEST_OVER(ucp_failure_rma, "sm,self", "shm,self", "tcp,self", "all");
+UCP_TEST_OVER(ucp_failure_rma, "sm,self", "ofi_shm,self", "tcp,self", "all");
 
-UCP_TEST_OVER(ucp_failure, "sm,self", "shm,self", "tcp,self", "all");
+UCP_TEST_OVER(ucp_failure, "sm,self", "ofi_shm,self", "tcp,self", "all");
 
 } // namespace

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <chrono>
 #include <cstdlib>
@@ -468,10 +469,13 @@ TEST_P(kill_anytime, survivor_gets_one_error_per_endpoint_fresh_seeds)
 }
 
 INSTANTIATE_TEST_SUITE_P(transports, kill_anytime,
-                         ::testing::Values(kill_case{"shm,tcp", true}, kill_case{"shm,tcp", false},
+                         ::testing::Values(kill_case{"ofi_shm,tcp", true},
+                                           kill_case{"ofi_shm,tcp", false},
+                                           kill_case{"sm,tcp", true}, kill_case{"sm,tcp", false},
                                            kill_case{"tcp", true}, kill_case{"tcp", false}),
                          [](const auto &info) {
-                             std::string name = strchr(info.param.tls, ',') ? "shm_tcp" : "tcp";
+                             std::string name = info.param.tls;
+                             std::replace(name.begin(), name.end(), ',', '_');
                              return name + (info.param.kill_server ? "_server" : "_client");
                          });
 

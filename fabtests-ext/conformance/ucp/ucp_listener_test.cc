@@ -527,6 +527,6 @@ TEST_P(ucp_sockaddr, s36_both_close_with_much_in_flight)
     EXPECT_EQ(0, k.client_errors.count + k.server_errors.count);
 }
 
-UCP_TEST_OVER(ucp_sockaddr, "sm,self", "shm,self", "tcp,self", "all");
+UCP_TEST_OVER(ucp_sockaddr, "sm,self", "ofi_shm,self", "tcp,self", "all");
 
 } // namespace

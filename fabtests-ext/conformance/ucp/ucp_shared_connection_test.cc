@@ -254,6 +254,6 @@ TEST_P(ucp_shared_connection, of_a_worker_with_itself)
     }
 }
 
-UCP_TEST_OVER(ucp_shared_connection, "sm,self", "shm,self", "tcp,self", "all");
+UCP_TEST_OVER(ucp_shared_connection, "sm,self", "ofi_shm,self", "tcp,self", "all");
 
 } // namespace

@@ -36,7 +36,7 @@ TEST_P(ucp_stats, lanes_name_their_transport_and_their_endpoint)
                 continue;
             }
             ++with_messages;
-            EXPECT_EQ(opts.tls, i["transport"].get<std::string>());
+            EXPECT_EQ(transport(), i["transport"].get<std::string>());
             EXPECT_NE("", lane["endpoint"]);
             EXPECT_NE("", lane["peer"]);
             EXPECT_NE(std::string::npos, lane["roles"].get<std::string>().find("am"));
@@ -154,10 +154,11 @@ TEST_P(ucp_stats, atomics)
         EXPECT_EQ(UCS_OK, finish(ucp_ep_flush_nbx(ab, &flush)));
     });
     ASSERT_TRUE(report.is_object()) << contents(path());
-    EXPECT_EQ(5u, sent(report, "atomic", opts.tls == "shm" ? "memory" : "emulated").messages);
+    bool mapped = opts.tls == "sm" || opts.tls == "ofi_shm";
+    EXPECT_EQ(5u, sent(report, "atomic", mapped ? "memory" : "emulated").messages);
     EXPECT_EQ(5u, sent(report, "atomic").messages);
 }
-UCP_TEST_OVER(ucp_stats, "self", "shm", "tcp");
+UCP_TEST_OVER(ucp_stats, "self", "sm", "ofi_shm", "tcp");
 
 // Over one transport.
 class ucp_stats_retries : public ucp_stats {};
@@ -192,6 +193,6 @@ TEST_P(ucp_stats_retries, retries_are_counted)
     EXPECT_EQ(20000u, received(report, "tag eager").messages);
 }
 
-UCP_TEST_OVER(ucp_stats_retries, "shm");
+UCP_TEST_OVER(ucp_stats_retries, "sm", "ofi_shm");
 
 } // namespace

@@ -485,6 +485,6 @@ TEST_P(ucp_stream_peers, b094_b095_many_senders_to_one)
     }
 }
 
-UCP_TEST_OVER(ucp_stream_peers, "sm", "shm", "tcp", "shm,tcp");
+UCP_TEST_OVER(ucp_stream_peers, "sm", "ofi_shm", "tcp", "ofi_shm,tcp");
 
 } // namespace

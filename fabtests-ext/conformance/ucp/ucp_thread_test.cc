@@ -168,6 +168,6 @@ TEST_P(ucp_threads, one_sleeps_while_another_signals)
     sleeper.join();
 }
 
-UCP_TEST_OVER(ucp_threads, "sm,self", "shm,self", "tcp,self", "all");
+UCP_TEST_OVER(ucp_threads, "sm,self", "ofi_shm,self", "tcp,self", "all");
 
 } // namespace

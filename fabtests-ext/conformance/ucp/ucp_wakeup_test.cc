@@ -220,7 +220,7 @@ TEST_P(ucp_wakeup, connection_requests_wake)
     close_nb(client, true);
 }
 
-UCP_TEST_OVER(ucp_wakeup, "sm,self", "shm,self", "tcp,self", "all");
+UCP_TEST_OVER(ucp_wakeup, "sm,self", "ofi_shm,self", "tcp,self", "all");
 
 TEST(ucp_wakeup_one, b149_signal)
 {
@@ -390,11 +390,13 @@ TEST(ucp_wakeup_one, b154_edge_triggered_set_tells_only_what_is_new)
     }
 }
 
-TEST(ucp_wakeup_one, b154_every_events_mask_wakes_for_its_kind)
+class ucp_wakeup_events : public testing::TestWithParam<const char *> {};
+
+TEST_P(ucp_wakeup_events, b154_every_events_mask_wakes_for_its_kind)
 {
     for (unsigned events : {UCP_WAKEUP_RX | 0u, UCP_WAKEUP_TAG_RECV | 0u,
                             UCP_WAKEUP_TX | UCP_WAKEUP_RX | UCP_WAKEUP_RMA | 0u}) {
-        entity a(with_wakeup("shm,self")), b(with_wakeup("shm,self"));
+        entity a(with_wakeup(GetParam())), b(with_wakeup(GetParam()));
         ucp_worker_params_t params = {};
         params.field_mask = UCP_WORKER_PARAM_FIELD_EVENTS;
         params.events = events;
@@ -416,5 +418,8 @@ TEST(ucp_wakeup_one, b154_every_events_mask_wakes_for_its_kind)
         EXPECT_EQ(UCS_OK, wait({&a, &b}, close_nb(ep)));
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(over, ucp_wakeup_events, testing::Values("sm,self", "ofi_shm,self"),
+                         transports_name);
 
 } // namespace
