@@ -50,7 +50,9 @@ compare()
 
 echo "8-byte ping-pong, us per transfer, the best of $rounds rounds"
 printf '%-34s %8s %8s %7s   %s\n' "" ucxlike raw ratio "aim"
-compare "RDM tagged, shm : raw shm" 2.0 shm,tcp rdm tagged shm rdm tagged 50000
+compare "RDM tagged, sm : raw shm" 2.0 sm,tcp rdm tagged shm rdm tagged 50000
+compare "RDM tagged, ofi_shm : raw shm" 2.0 ofi_shm,tcp rdm tagged shm rdm tagged 50000
 compare "RDM tagged, tcp : raw tcp MSG" 1.3 tcp rdm tagged tcp msg msg 10000
-compare "MSG, shm : raw tcp MSG" 1.3 shm,tcp msg msg tcp msg msg 10000
+compare "MSG, sm : raw tcp MSG" 1.3 sm,tcp msg msg tcp msg msg 10000
+compare "MSG, ofi_shm : raw tcp MSG" 1.3 ofi_shm,tcp msg msg tcp msg msg 10000
 compare "MSG, tcp : raw tcp MSG" 1.3 tcp msg msg tcp msg msg 10000

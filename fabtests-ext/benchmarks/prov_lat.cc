@@ -8,8 +8,9 @@
 //
 // Usage: prov_lat [rounds [part of a figure's title [part of a contender's name]]]
 //        prov_lat latency|bandwidth shm|tcp SIZE MILLISECONDS
-// The second form measures one size against the raw core, one way of a ping-pong of that size or a
-// window of such messages, and prints the best of both, ours first: microseconds or MB/s.
+// The second form measures one size, over shared memory or tcp, against the raw core, one way of a
+// ping-pong of that size or a window of such messages, and prints the best of both, ours first:
+// microseconds or MB/s.
 #include "fabtests-ext/common/fabric_app.h"
 
 #include <algorithm>
@@ -31,17 +32,23 @@ struct way {
 constexpr const char *raw_shm = "raw shm, RDM tagged";
 constexpr const char *raw_tcp = "raw tcp, MSG";
 constexpr const char *rxm = "tcp;ofi_rxm, RDM tagged";
-constexpr const char *over_shm = "ucxlike over shm, RDM tagged";
-constexpr const char *over_shm_safe = "ucxlike over shm, FI_THREAD_SAFE";
-constexpr const char *over_shm_msg = "ucxlike over shm, MSG";
+constexpr const char *over_sm = "ucxlike over sm, RDM tagged";
+constexpr const char *over_sm_safe = "ucxlike over sm, FI_THREAD_SAFE";
+constexpr const char *over_sm_msg = "ucxlike over sm, MSG";
+constexpr const char *over_shm = "ucxlike over ofi_shm, RDM tagged";
+constexpr const char *over_shm_safe = "ucxlike over ofi_shm, THREAD_SAFE";
+constexpr const char *over_shm_msg = "ucxlike over ofi_shm, MSG";
 constexpr const char *over_tcp = "ucxlike over tcp, RDM tagged";
 constexpr const char *over_tcp_msg = "ucxlike over tcp, MSG";
 
 constexpr way ways[] = {
     {raw_shm, "shm", nullptr, FI_EP_RDM},
-    {over_shm, "ucxlike", "shm,tcp", FI_EP_RDM},
-    {over_shm_safe, "ucxlike", "shm,tcp", FI_EP_RDM, FI_THREAD_SAFE},
-    {over_shm_msg, "ucxlike", "shm,tcp", FI_EP_MSG},
+    {over_sm, "ucxlike", "sm,tcp", FI_EP_RDM},
+    {over_sm_safe, "ucxlike", "sm,tcp", FI_EP_RDM, FI_THREAD_SAFE},
+    {over_sm_msg, "ucxlike", "sm,tcp", FI_EP_MSG},
+    {over_shm, "ucxlike", "ofi_shm,tcp", FI_EP_RDM},
+    {over_shm_safe, "ucxlike", "ofi_shm,tcp", FI_EP_RDM, FI_THREAD_SAFE},
+    {over_shm_msg, "ucxlike", "ofi_shm,tcp", FI_EP_MSG},
     {raw_tcp, "tcp", nullptr, FI_EP_MSG},
     {rxm, "tcp;ofi_rxm", nullptr, FI_EP_RDM},
     {over_tcp, "ucxlike", "tcp", FI_EP_RDM},
@@ -92,7 +99,10 @@ const figure figures[] = {
      64,
      false,
      one_way,
-     {{over_shm, raw_shm, 1.3},
+     {{over_sm, raw_shm, 1.3},
+      {over_sm_safe, raw_shm, 1.3},
+      {over_sm_msg, raw_shm, 1.3},
+      {over_shm, raw_shm, 1.3},
       {over_shm_safe, raw_shm, 1.3},
       {over_shm_msg, raw_shm, 1.3},
       {over_tcp, raw_tcp, 1.3},
@@ -105,7 +115,7 @@ const figure figures[] = {
      16,
      true,
      rate,
-     {{over_shm, raw_shm, 0.5}, {over_tcp, rxm, 2.0}}},
+     {{over_sm, raw_shm, 0.5}, {over_shm, raw_shm, 0.5}, {over_tcp, rxm, 2.0}}},
     {"messages of 4 KiB",
      "MB/s",
      4 << 10,
@@ -113,7 +123,7 @@ const figure figures[] = {
      4,
      true,
      megabytes,
-     {{over_shm, raw_shm, 0.9}, {over_tcp, rxm, 1.0}}},
+     {{over_sm, raw_shm, 0.9}, {over_shm, raw_shm, 0.9}, {over_tcp, rxm, 1.0}}},
     {"messages of 16 KiB",
      "MB/s",
      16 << 10,
@@ -121,7 +131,7 @@ const figure figures[] = {
      2,
      true,
      megabytes,
-     {{over_shm, raw_shm, 0.9}, {over_tcp, rxm, 1.0}}},
+     {{over_sm, raw_shm, 0.9}, {over_shm, raw_shm, 0.9}, {over_tcp, rxm, 1.0}}},
     {"messages of 1 MiB",
      "MB/s",
      1 << 20,
@@ -129,7 +139,7 @@ const figure figures[] = {
      1,
      true,
      megabytes,
-     {{over_shm, raw_shm, 0.97}, {over_tcp, rxm, 1.0}}},
+     {{over_sm, raw_shm, 0.97}, {over_shm, raw_shm, 0.97}, {over_tcp, rxm, 1.0}}},
 };
 
 // One end of a measurement: `in` receives, `out` is sent.
@@ -334,9 +344,10 @@ void run(partner &p, bool server, int rounds, const char *title, const char *nam
 }
 
 // Batches of about the same number of bytes; at 8 bytes these are those of the figures above.
-figure figure_of(bool latency, bool shm, size_t size)
+figure figure_of(bool latency, bool memory, size_t size)
 {
-    const comparison c = shm ? comparison{over_shm, raw_shm, 0} : comparison{over_tcp, raw_tcp, 0};
+    const comparison c =
+        memory ? comparison{over_sm, raw_shm, 0} : comparison{over_tcp, raw_tcp, 0};
     const size_t bytes = 8 << 20;
     const size_t window = latency ? 1 : std::clamp<size_t>(bytes / size, 1, 64);
     const size_t turns = std::clamp<size_t>(bytes / 8 / (size * window), 1, latency ? 64 : 16);
@@ -351,9 +362,9 @@ figure figure_of(bool latency, bool shm, size_t size)
             latency ? size : small};
 }
 
-int measure_one(bool latency, bool shm, size_t size, int milliseconds)
+int measure_one(bool latency, bool memory, size_t size, int milliseconds)
 {
-    const figure f = figure_of(latency, shm, size);
+    const figure f = figure_of(latency, memory, size);
     auto role = [&](partner &p, bool server) {
         result r(f.most);
         measure(f, f.compared[0], p, server, milliseconds, r);

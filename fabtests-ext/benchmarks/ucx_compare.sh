@@ -57,6 +57,8 @@ compare "tcp ucp_fadd 8 B, us" "" tcp tcp ucp_fadd 8 5000 3 least
 compare "tcp tag_lat 8 B, us" "at most 1.1" tcp tcp tag_lat 8 20000 3 least
 compare "tcp tag_bw 8 B, messages/s" "at least 2" tcp tcp tag_bw 8 200000 9 most
 compare "tcp tag_bw 1 MiB, MB/s" "at least 1" tcp tcp tag_bw 1048576 500 7 most
-compare "on-node tag_lat 8 B, us" "at most 2" shm posix,cma tag_lat 8 200000 3 least
-compare "on-node tag_bw 8 B, messages/s" "" shm posix,cma tag_bw 8 500000 9 most
-compare "on-node tag_bw 1 MiB, MB/s" "at least 1" shm posix,cma tag_bw 1048576 1000 7 most
+for transport in sm ofi_shm; do
+    compare "$transport tag_lat 8 B, us" "at most 2" $transport posix,cma tag_lat 8 200000 3 least
+    compare "$transport tag_bw 8 B, messages/s" "" $transport posix,cma tag_bw 8 500000 9 most
+    compare "$transport tag_bw 1 MiB, MB/s" "at least 1" $transport posix,cma tag_bw 1048576 1000 7 most
+done
