@@ -56,8 +56,10 @@ tells_why_not()
     prints 'transport tcp on lo: UCX_TLS leaves it out' -- env UCX_TLS=self "$info" --why-not || return
     prints 'transport tcp on lo: UCX_NET_DEVICES leaves it out' -- \
         env UCX_NET_DEVICES=nosuch "$info" --why-not || return
+    prints 'transport shm: sm serves in its place' -- "$info" --why-not || return
     # What is used is not among them.
-    ! "$info" --why-not | grep -q 'transport tcp '
+    ! "$info" --why-not | grep -q 'transport tcp ' && ! "$info" --why-not | grep -q 'transport sm' &&
+        ! UCX_TLS=all,ofi_shm "$info" --why-not | grep -q 'transport shm'
 }
 
 prints_json()
@@ -125,11 +127,12 @@ transports()
 
 places_the_peer()
 {
-    local self intra inter client
-    self=$(transports) && intra=$(transports -P intra) && inter=$(UCX_NET_DEVICES=lo transports -P inter) &&
+    local self intra core inter client
+    self=$(transports) && intra=$(transports -P intra) && core=$(UCX_TLS=ofi_shm transports -P intra) &&
+        inter=$(UCX_NET_DEVICES=lo transports -P inter) &&
         client=$(UCX_TLS=tcp UCX_NET_DEVICES=lo transports -A 127.0.0.1) || return
-    echo "self: $self, intra: $intra, inter: $inter, client: $client"
-    [[ $self = *self* && $intra = *shm* && $intra != *self* && $inter = "tcp " && $client = "tcp " ]] || return
+    echo "self: $self, intra: $intra, of the core: $core, inter: $inter, client: $client"
+    [[ $self = *self* && $intra = "sm " && $core = "shm " && $inter = "tcp " && $client = "tcp " ]] || return
     refuses "'nonsense' is no numeric IPv4 address" -e -A nonsense &&
         refuses "'127.0.0.1' is no numeric IPv6 address" -e -6 -A 127.0.0.1
 }

@@ -65,38 +65,63 @@ tl_resource shared_memory(const char *name)
     return rsc;
 }
 
-TEST(ucp_resources, a_backslash_means_that_transport_and_none_of_its_class)
+selection selected(const std::vector<std::string> &tls)
 {
     config config = {};
-    config.tls = {"sm"};
-    EXPECT_TRUE(selection(config).component_listed("sm"));
-    EXPECT_TRUE(selection(config).allows(shared_memory("sm")));
-    EXPECT_TRUE(selection(config).allows(shared_memory("shm"))); // an alias of the class
-    config.tls = {"\\sm"};
-    EXPECT_TRUE(selection(config).component_listed("sm"));
-    EXPECT_TRUE(selection(config).allows(shared_memory("sm")));
-    EXPECT_FALSE(selection(config).allows(shared_memory("shm")));
-    config.tls = {"\\shm"};
-    EXPECT_FALSE(selection(config).component_listed("sm"));
-    EXPECT_FALSE(selection(config).allows(shared_memory("sm")));
-    EXPECT_TRUE(selection(config).allows(shared_memory("shm")));
+    config.tls = tls;
+    return selection(config);
+}
+
+TEST(ucp_resources, a_backslash_means_that_transport_and_none_of_its_class)
+{
+    selection by_class = selected({"sm"});
+    EXPECT_TRUE(by_class.allows(shared_memory("sm")));
+    EXPECT_TRUE(by_class.allows(shared_memory("shm")));
+    selection own = selected({"\\sm"});
+    EXPECT_TRUE(own.allows(shared_memory("sm")));
+    EXPECT_FALSE(own.allows(shared_memory("shm")));
+    selection core = selected({"\\shm"});
+    EXPECT_FALSE(core.allows(shared_memory("sm")));
+    EXPECT_TRUE(core.allows(shared_memory("shm")));
 }
 
 TEST(ucp_resources, ofi_shm_is_the_core_provider_alone)
 {
-    config config = {};
-    config.tls = {"ofi_shm"};
-    EXPECT_FALSE(selection(config).component_listed("sm"));
-    EXPECT_FALSE(selection(config).allows(shared_memory("sm")));
-    EXPECT_TRUE(selection(config).allows(shared_memory("shm")));
-    config.tls = {"^ofi_shm"};
-    selection without(config);
+    selection only = selected({"ofi_shm"});
+    EXPECT_FALSE(only.allows(shared_memory("sm")));
+    EXPECT_TRUE(only.allows(shared_memory("shm")));
+    selection without = selected({"^ofi_shm"});
     EXPECT_FALSE(without.allows(shared_memory("shm")));
     EXPECT_TRUE(without.allows(shared_memory("sm")));
     EXPECT_TRUE(without.unmatched().empty());
-    config.tls = {"sm", "ofi_shm"};
-    EXPECT_TRUE(selection(config).component_listed("sm"));
-    EXPECT_TRUE(selection(config).allows(shared_memory("shm")));
+    EXPECT_TRUE(selected({"^\\sm"}).unmatched().empty());
+    EXPECT_TRUE(selected({"sm", "ofi_shm"}).allows(shared_memory("shm")));
+}
+
+TEST(ucp_resources, the_core_provider_of_shared_memory_is_a_spare_unless_it_is_named)
+{
+    EXPECT_TRUE(selection::stands_in_for_spare(shared_memory("sm")));
+    EXPECT_FALSE(selection::stands_in_for_spare(shared_memory("shm")));
+    using list = std::vector<std::string>;
+    for (const list &tls : {list{}, list{"all"}, list{"shm"}, list{"sm"}, list{"posix", "tcp"},
+                            list{"^ofi_shm"}, list{"^tcp"}}) {
+        EXPECT_TRUE(selected(tls).is_spare("shm"));
+        EXPECT_FALSE(selected(tls).is_spare("sm"));
+        EXPECT_FALSE(selected(tls).is_spare("tcp"));
+    }
+    for (const list &tls : {list{"ofi_shm"}, list{"OFI_SHM"}, list{"\\shm"}, list{"sm", "ofi_shm"},
+                            list{"all", "ofi_shm"}}) {
+        EXPECT_FALSE(selected(tls).is_spare("shm"));
+    }
+}
+
+TEST(ucp_resources, only_some_components_have_to_be_named)
+{
+    EXPECT_TRUE(selected({}).component_listed("sm"));
+    EXPECT_TRUE(selected({"all"}).component_listed("shm"));
+    EXPECT_FALSE(selected({"all"}).component_listed("tcprdm"));
+    EXPECT_TRUE(selected({"tcprdm"}).component_listed("tcprdm"));
+    EXPECT_FALSE(selected({"^tcprdm"}).component_listed("tcprdm"));
 }
 
 } // namespace

@@ -27,23 +27,25 @@ struct selections {
     ucp::selection own, any_device;
 };
 
-void check_domain(uct_component *component, const char *name, selections *select,
+// Whether it has a resource that stands in for the spare component.
+bool check_domain(uct_component *component, const char *name, selections *select,
                   std::vector<unused> *list)
 {
     uct_md_config_t *config = nullptr;
     uct_md_h md = nullptr;
     if (uct_md_config_read(component, nullptr, nullptr, &config) != UCS_OK) {
-        return;
+        return false;
     }
     ucs_status_t status = uct_md_open(component, name, config, &md);
     uct_config_release(config);
     if (status != UCS_OK) {
         list->push_back(
             {"domain", name, "", std::string("it does not open: ") + ucs_status_string(status)});
-        return;
+        return false;
     }
     uct_tl_resource_desc_t *descs = nullptr;
     unsigned count = 0;
+    bool stands_in = false;
     if (uct_md_query_tl_resources(md, &descs, &count) == UCS_OK) {
         for (unsigned i = 0; i < count; ++i) {
             ucp::tl_resource rsc;
@@ -55,14 +57,19 @@ void check_domain(uct_component *component, const char *name, selections *select
             } else if (!select->own.allows(rsc)) {
                 list->push_back({"transport", descs[i].tl_name, descs[i].dev_name,
                                  "UCX_NET_DEVICES leaves it out"});
+            } else {
+                stands_in = stands_in || ucp::selection::stands_in_for_spare(rsc);
             }
         }
         uct_release_tl_resource_list(descs);
     }
     uct_md_close(md);
+    return stands_in;
 }
 
-void check_component(uct_component *component, selections *select, std::vector<unused> *list)
+// spare_is_served: whether a component before this one stands in for the spare one.
+void check_component(uct_component *component, selections *select, bool *spare_is_served,
+                     std::vector<unused> *list)
 {
     uct_component_attr_t attr = {};
     attr.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME | UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT;
@@ -73,6 +80,15 @@ void check_component(uct_component *component, selections *select, std::vector<u
         list->push_back({"transport", attr.name, "", "it is used only where UCX_TLS names it"});
         return;
     }
+    if (*spare_is_served && select->own.is_spare(attr.name)) {
+        list->push_back({"transport", attr.name, "",
+                         "sm serves in its place; it is used where UCX_TLS names ofi_shm"});
+        return;
+    }
+    if (attr.md_resource_count == 0) {
+        list->push_back({"transport", attr.name, "", "other processes may not look at this one"});
+        return;
+    }
     auto domains = std::make_unique<uct_md_resource_desc_t[]>(attr.md_resource_count);
     attr.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
     attr.md_resources = domains.get();
@@ -80,7 +96,8 @@ void check_component(uct_component *component, selections *select, std::vector<u
         return;
     }
     for (unsigned i = 0; i < attr.md_resource_count; ++i) {
-        check_domain(component, domains[i].md_name, select, list);
+        *spare_is_served =
+            check_domain(component, domains[i].md_name, select, list) || *spare_is_served;
     }
 }
 
@@ -94,8 +111,9 @@ bool not_used(std::vector<unused> *list)
                }
                ucp_config config(nullptr, nullptr);
                selections select(config);
+               bool spare_is_served = false;
                for (uct_component *component : uct::components()) {
-                   check_component(component, &select, list);
+                   check_component(component, &select, &spare_is_served, list);
                }
            }) == UCS_OK;
 }

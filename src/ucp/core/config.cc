@@ -93,21 +93,22 @@ constexpr type address_format_ = {"<v1|v2>", parse_address_format, [](const void
 
 constexpr field fields[] = {
     {"TLS", "all",
-     "Transports to use, in any order: all, self, shm, tcp, verbs, or names that ucxlike_info "
-     "prints. "
-     "sm, posix and sysv mean shm; ib, rc, ud and dc mean verbs. A leading ^ on the first name "
-     "takes the listed ones away from all.",
+     "Transports to use, in any order: all, self, sm, tcp, verbs, or names that ucxlike_info "
+     "prints. shm, posix, sysv and cma mean sm, and libfabric's provider shm where sm does not "
+     "open; ofi_shm means that provider alone; ib, rc, ud and dc mean verbs. A leading ^ on the "
+     "first name takes the listed ones away from all.",
      offsetof(config, tls), &string_list_},
     {"NET_DEVICES", "all", "Network devices to use, by the names that ucxlike_info prints.",
      offsetof(config, net_devices), &string_list_},
     {"RNDV_THRESH", "auto",
      "Message size from which the rendezvous protocol is used. auto: 98304 over tcp, 40960 over "
-     "verbs, 4064 over shm, there 49152 for memory that ucp_mem_map() did not allocate. A list "
-     "like "
-     "intra:8k,inter:inf gives one size for shm and self and one for the other transports.",
+     "verbs, 4064 over shared memory, there 49152 for memory that ucp_mem_map() did not allocate. "
+     "A list like intra:8k,inter:inf gives one size for shared memory and self and one for the "
+     "other transports.",
      offsetof(config, rndv_thresh), &thresholds_},
     {"ZCOPY_THRESH", "auto",
-     "Message size from which eager messages are sent without a copy. auto: 16384, over shm inf.",
+     "Message size from which eager messages are sent without a copy. auto: 16384, over shared "
+     "memory inf.",
      offsetof(config, zcopy_thresh), &size_},
     {"BCOPY_THRESH", "auto", "Accepted for compatibility; has no effect.",
      offsetof(config, bcopy_thresh), &size_},

@@ -76,7 +76,8 @@ class builder {
         md m;
         m.cmpt = cmpt;
         std::vector<std::string> names = query_component(cmpt, &m.cmpt_attr);
-        if (!select_.component_listed(m.cmpt_attr.name)) {
+        if (!select_.component_listed(m.cmpt_attr.name) ||
+            (select_.is_spare(m.cmpt_attr.name) && spare_is_served())) {
             return;
         }
         for (const std::string &name : names) {
@@ -130,6 +131,13 @@ class builder {
             }
         }
         uct_release_tl_resource_list(descs);
+    }
+
+    // The component that serves in its place comes before it.
+    bool spare_is_served() const
+    {
+        return std::any_of(context_.resources.begin(), context_.resources.end(),
+                           selection::stands_in_for_spare);
     }
 
     // What was asked for and is not here.

@@ -43,17 +43,18 @@ constexpr const char *others[] = {"cuda",      "cuda_copy",  "cuda_ipc", "gdr_co
                                   "srd",       "tcp_sockcm", "efa",      "cxi",      "opx",
                                   "psm3",      "tcprdm",     "verbs",    "tcp"};
 
+// UCX's "shm" is any shared memory; this is libfabric's provider of that name, and nothing else.
+constexpr const char *core_shm = "ofi_shm";
+constexpr const char *exact_core_shm = "\\shm";
+
 bool is_transport(const std::string &name)
 {
-    return name == "\\shm" ||
+    return name == exact_core_shm || name == "\\sm" ||
            std::any_of(std::begin(aliases), std::end(aliases),
                        [&](const alias &a) { return name == a.name; }) ||
            std::any_of(std::begin(others), std::end(others),
                        [&](const char *o) { return name == o; });
 }
-
-// UCX's "shm" is any shared memory; this is libfabric's provider of that name, and nothing else.
-constexpr const char *core_shm = "ofi_shm";
 
 // \sm: the transport of that name, and no other that it is an alias of.
 bool is_exact(const std::string &name)
@@ -182,7 +183,7 @@ selection::selection(const config &config)
             negate_ = true;
             name.erase(0, 1);
         }
-        tls_.push_back({strcasecmp(name.c_str(), core_shm) == 0 ? "\\shm" : name});
+        tls_.push_back({strcasecmp(name.c_str(), core_shm) == 0 ? exact_core_shm : name});
     }
     for (const std::string &name : config.net_devices) {
         devices_.push_back({name});
@@ -206,7 +207,7 @@ bool selection::tl_listed(const tl_resource &rsc)
 }
 
 // For those who name them: tcprdm and sockets reach whom tcp reaches, slower.
-constexpr const char *opt_in[] = {"tcprdm", "sockets", "sm"};
+constexpr const char *opt_in[] = {"tcprdm", "sockets"};
 
 bool selection::component_listed(const char *name) const
 {
@@ -215,6 +216,19 @@ bool selection::component_listed(const char *name) const
     return !by_name || (!negate_ && std::any_of(tls_.begin(), tls_.end(), [&](const entry &e) {
         return strcasecmp(e.name.c_str() + is_exact(e.name), name) == 0;
     }));
+}
+
+bool selection::is_spare(const char *name) const
+{
+    return strcmp(name, "shm") == 0 &&
+           (negate_ || std::none_of(tls_.begin(), tls_.end(), [](const entry &e) {
+                return strcasecmp(e.name.c_str(), exact_core_shm) == 0;
+            }));
+}
+
+bool selection::stands_in_for_spare(const tl_resource &rsc)
+{
+    return strcmp(rsc.desc.tl_name, "sm") == 0;
 }
 
 bool selection::device_listed(const tl_resource &rsc)

@@ -42,6 +42,10 @@ class selection {
 
     // Whether the component is worth opening.
     bool component_listed(const char *name) const;
+    // libfabric's provider shm is opened only where it is named, or where no resource is there that
+    // stands_in_for_spare().
+    bool is_spare(const char *name) const;
+    static bool stands_in_for_spare(const tl_resource &rsc);
     bool allows(const tl_resource &rsc);
     // Whether something was asked for that no resource has which allows() has seen, those of
     // uct::own_components().

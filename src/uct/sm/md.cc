@@ -4,12 +4,15 @@
 
 #include "ucs/sys.h"
 #include "ucs/topo.h"
+#include "uct/shared/foreign_fd.h"
 #include "uct/shared/mappings.h"
 #include "uct/sm/iface.h"
 #include "uct/sm/sm.h"
 
 #include <cstdio>
 #include <cstring>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 namespace uct::sm {
 
@@ -130,12 +133,31 @@ uct_mem_h md::alloc(size_t *length_p, void **address_p, unsigned flags)
 
 namespace {
 
+// The descriptors of a process that is not dumpable belong to root, so no peer can open them.
+bool peers_may_look()
+{
+    return prctl(PR_GET_DUMPABLE) == 1;
+}
+
+// Makes what an interface needs, and opens it as a peer does. If that fails here, it would fail for
+// the interface or for its peers, when it is too late to choose another transport.
+void try_interface()
+{
+    inbox box;
+    bell b;
+    ::close(open_memory({static_cast<uint32_t>(getpid()), static_cast<uint32_t>(box.fd())},
+                        box.nonce(), inbox::size()));
+}
+
 class component final : public uct_component {
   public:
     component() : uct_component("sm") {}
 
     uint64_t flags() const override { return UCT_COMPONENT_FLAG_RKEY_PTR; }
-    std::vector<std::string> md_names() const override { return {"sm"}; }
+    std::vector<std::string> md_names() const override
+    {
+        return peers_may_look() ? std::vector<std::string>{"sm"} : std::vector<std::string>{};
+    }
 
     uct_md *open_md(const std::string &md_name, const uct_md_config &config) override
     {
@@ -143,6 +165,7 @@ class component final : public uct_component {
             throw ucs::error(UCS_ERR_NO_DEVICE, "uct_md_open: sm has no memory domain \"%s\"",
                              md_name.c_str());
         }
+        try_interface();
         return new md(*this, config);
     }
 
