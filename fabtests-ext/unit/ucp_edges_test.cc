@@ -500,6 +500,6 @@ TEST_P(ucp_edges_key, memory_is_mapped_no_further_than_it_goes)
 }
 
 UCP_TEST_OVER(ucp_edges, "ofi_shm");
-UCP_TEST_OVER(ucp_edges_key, "ofi_shm");
+UCP_TEST_OVER(ucp_edges_key, "sm", "ofi_shm");
 
 } // namespace

@@ -68,6 +68,6 @@ TEST_P(ucp_memory_locality, shared_memory_is_not_taken_on_the_word_of_another_ho
     }
 }
 
-UCP_TEST_OVER(ucp_memory_locality, "ofi_shm");
+UCP_TEST_OVER(ucp_memory_locality, "sm", "ofi_shm");
 
 } // namespace

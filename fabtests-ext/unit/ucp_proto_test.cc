@@ -458,6 +458,6 @@ TEST_P(ucp_proto, stale_and_damaged_messages_are_dropped_and_counted)
     ping(*a, ab, *b);
 }
 
-UCP_TEST_OVER(ucp_proto, "ofi_shm");
+UCP_TEST_OVER(ucp_proto, "sm", "ofi_shm");
 
 } // namespace
