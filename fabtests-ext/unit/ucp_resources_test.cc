@@ -124,4 +124,26 @@ TEST(ucp_resources, only_some_components_have_to_be_named)
     EXPECT_FALSE(selected({"^tcprdm"}).component_listed("tcprdm"));
 }
 
+// Whether the core providers are asked when our shared memory is there.
+bool asks_cores(std::vector<std::string> tls)
+{
+    config config = {};
+    config.tls = std::move(tls);
+    selection select(config);
+    (void)select.allows(shared_memory("sm"));
+    return select.needs_cores();
+}
+
+TEST(ucp_resources, core_providers_are_asked_for_what_nothing_else_has)
+{
+    EXPECT_FALSE(asks_cores({"sm"}));
+    EXPECT_FALSE(asks_cores({"posix", "\\sm"}));
+    EXPECT_TRUE(asks_cores({}));
+    EXPECT_TRUE(asks_cores({"all"}));
+    EXPECT_TRUE(asks_cores({"^sm"}));
+    EXPECT_TRUE(asks_cores({"sm", "tcp"}));
+    EXPECT_TRUE(asks_cores({"ofi_shm"}));
+    EXPECT_TRUE(asks_cores({"self"})) << "no resource of self was seen";
+}
+
 } // namespace
