@@ -33,7 +33,8 @@ const char *name(ucs_sys_device_t device);
 // The first NUMA node next to the device, or UNDEFINED.
 ucs_numa_node_t numa_node(ucs_sys_device_t device);
 
-// The processors next to the device; for an unknown device all of them, without a look at the machine.
+// The processors next to the device; for an unknown device all of them, without a look at the
+// machine.
 void local_cpus(ucs_sys_device_t device, ucs_cpu_set_t *cpus);
 
 // "0000:3b:00.0", or "unknown".

@@ -42,8 +42,8 @@ struct uct_component {
 
 namespace uct {
 
-// Every component of this process, in order of preference: own_components(), then core_components(),
-// of uct/api/components.h. Made at the first call.
+// Every component of this process, in order of preference: own_components(), then
+// core_components(), of uct/api/components.h. Made at the first call.
 const std::vector<uct_component *> &components();
 
 } // namespace uct
