@@ -9,8 +9,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 pingpong=$here/../interop/pingpong.sh
 rounds=${1:-5}
 
-module=$(find "${top_builddir:-.}" -path '*/.libs/libucxlike-fi.so' -not -path '*/stage/*' | head -n 1)
-[ -n "$module" ] || {
+module=${top_builddir:-.}/.libs/libucxlike-fi.so
+[ -e "$module" ] || {
     echo "the provider module is not built"
     exit 77
 }

@@ -6,8 +6,8 @@
 
 here=$(cd "$(dirname "$0")" && pwd)
 rounds=${1:-9} connections=${2:-200}
-ours=$(find "${top_builddir:-.}" -path '*/.libs/libucp.so.0' -not -path '*/stage/*' | head -n 1)
-[ -n "$ours" ] || { echo "the drop-in libraries are not built"; exit 77; }
+ours=${top_builddir:-.}/.libs/libucp.so.0
+[ -e "$ours" ] || { echo "the drop-in libraries are not built"; exit 77; }
 ours=$(cd "$(dirname "$ours")" && pwd)
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
