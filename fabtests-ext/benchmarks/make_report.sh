@@ -77,15 +77,19 @@ plan()
 attempt()
 {
     local -a what=() value=()
-    local filter output status line i
+    local filter output status line i try
     while [ "$1" != -- ]; do
         what+=("$1")
         shift
     done
     filter=$2
     shift 2
-    output=$("$@" 2>&1 </dev/null)
-    status=$?
+    # Once more: on a busy machine a program can give up before its peer has begun.
+    for try in 1 2; do
+        output=$("$@" 2>&1 </dev/null)
+        status=$?
+        [ $status -ne 0 ] || break
+    done
     [ $status -ne 0 ] || read -ra value < <(awk "$filter" <<<"$output" | tr '\n' ' ')
     for ((i = 0; i < ${#what[@]}; i++)); do
         if [[ ${value[i]:-} =~ ^[0-9.]+(e[+-]?[0-9]+)?$ ]]; then
