@@ -17,21 +17,6 @@ using names = std::vector<std::string>;
 
 class ucp_lanes : public pair {
   protected:
-    // "transport/device" of each lane.
-    static names queried(ucp_ep_h ep)
-    {
-        ucp_transport_entry_t entries[16] = {};
-        ucp_ep_attr_t attr = {};
-        attr.field_mask = UCP_EP_ATTR_FIELD_TRANSPORTS;
-        attr.transports = {entries, std::size(entries), sizeof(entries[0])};
-        EXPECT_EQ(UCS_OK, ucp_ep_query(ep, &attr));
-        names lanes;
-        for (unsigned i = 0; i < attr.transports.num_entries; ++i) {
-            lanes.push_back(std::string(entries[i].transport_name) + "/" + entries[i].device_name);
-        }
-        return lanes;
-    }
-
     static std::string printed(ucp_ep_h ep)
     {
         char *text = nullptr;
@@ -67,7 +52,7 @@ class ucp_lanes : public pair {
 
 TEST_P(ucp_lanes, the_query_names_those_that_were_asked_for)
 {
-    names lanes = queried(ab);
+    names lanes = transports_of(ab);
     ASSERT_FALSE(lanes.empty());
     std::string asked = "," + opts.tls + ",";
     if (size_t at = asked.find("ofi_shm"); at != std::string::npos) {
@@ -83,10 +68,10 @@ TEST_P(ucp_lanes, the_query_names_those_that_were_asked_for)
 TEST_P(ucp_lanes, the_printed_text_has_each_and_what_it_is_for)
 {
     std::string text = printed(ab);
-    EXPECT_EQ(queried(ab), found(text, "lane\\[\\d+\\]: +\\d+:(\\S+/\\S+) ")) << text;
+    EXPECT_EQ(transports_of(ab), found(text, "lane\\[\\d+\\]: +\\d+:(\\S+/\\S+) ")) << text;
     EXPECT_EQ(1u, found(text, "lane\\[\\d+\\]: .*->.*( am)\\b").size()) << text;
     names roles = found(text, "lane\\[\\d+\\]: .*->(.*)\n");
-    EXPECT_EQ(queried(ab).size(), roles.size()) << text;
+    EXPECT_EQ(transports_of(ab).size(), roles.size()) << text;
     for (const std::string &role : roles) {
         EXPECT_NE("", role) << text;
     }
@@ -96,7 +81,7 @@ TEST_P(ucp_lanes, the_printed_text_has_each_and_what_it_is_for)
 TEST_P(ucp_lanes, DISABLED_says_what_the_query_says)
 {
     for (ucp_ep_h ep : {ab, ba}) {
-        printf("queried:%s\n", joined(queried(ep)).c_str());
+        printf("queried:%s\n", joined(transports_of(ep)).c_str());
     }
 }
 

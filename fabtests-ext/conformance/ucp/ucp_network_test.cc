@@ -77,22 +77,6 @@ std::string progress_until_told(host &self, entity &e)
     return said;
 }
 
-std::vector<std::string> transports_of(ucp_ep_h ep)
-{
-    ucp_transport_entry_t entries[8] = {};
-    ucp_ep_attr_t attr = {};
-    attr.field_mask = UCP_EP_ATTR_FIELD_TRANSPORTS;
-    attr.transports.entries = entries;
-    attr.transports.num_entries = 8;
-    attr.transports.entry_size = sizeof(entries[0]);
-    EXPECT_EQ(UCS_OK, ucp_ep_query(ep, &attr));
-    std::vector<std::string> names;
-    for (unsigned i = 0; i < attr.transports.num_entries; ++i) {
-        names.push_back(std::string(entries[i].transport_name) + "/" + entries[i].device_name);
-    }
-    return names;
-}
-
 constexpr size_t large = 4 << 20;
 constexpr unsigned large_count = 8;
 
