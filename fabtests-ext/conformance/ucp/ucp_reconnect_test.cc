@@ -54,7 +54,7 @@ class ucp_reconnect : public ucp_stats {
         return found;
     }
 
-    // In place of those that start() has made, whose errors nobody handles.
+    // Replaces the endpoint of start(), which has no error handler.
     void open_again(errors *seen) { EXPECT_EQ(UCS_OK, create_ep(a(), b().address(), &ab, seen)); }
     void close(bool force)
     {
