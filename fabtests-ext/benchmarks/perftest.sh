@@ -19,7 +19,7 @@ built_libraries()
 }
 
 # perftest LIBRARIES TRANSPORTS TEST SIZE ITERATIONS: the output of ucx_perftest between two processes. LIBRARIES is
-# empty for UCX's own. BENCH_PREFIX is put in front of both sides.
+# empty for UCX's own. TEST may have options after it. BENCH_PREFIX is put in front of both sides.
 perftest()
 {
     local -a run=(env UCX_TLS="$2")
@@ -28,5 +28,5 @@ perftest()
     run+=(${BENCH_PREFIX:-} ucx_perftest)
     next_port
     PAIR_TIMEOUT=60 run_pair "$pair_port" "${run[@]}" -p "$pair_port" -- \
-        "${run[@]}" 127.0.0.1 -p "$pair_port" -t "$3" -s "$4" -n "$5" -w "$(($5 / 10))" 2>&1
+        "${run[@]}" 127.0.0.1 -p "$pair_port" -t $3 -s "$4" -n "$5" -w "$(($5 / 10))" 2>&1
 }

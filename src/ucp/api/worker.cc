@@ -165,6 +165,7 @@ unsigned ucp_worker_progress(ucp_worker_h worker)
         ucs::opt_guard guard(worker->lock);
         progress_scope scope(worker);
         count = worker->progress();
+        worker->linger.polled(count);
     }
     if (UCS_LIKELY(worker->thread_mode != UCS_THREAD_MODE_MULTI)) {
         worker->spin.polled(count);

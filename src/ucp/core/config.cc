@@ -141,6 +141,11 @@ constexpr field fields[] = {
      "while the machine has more runnable threads than processors; y: always; n: never. Not for "
      "workers of mode MULTI.",
      offsetof(config, progress_yield), &ternary_},
+    {"ARM_POLL_TIME", "50us",
+     "How long after an event ucp_worker_arm() returns UCS_ERR_BUSY and ucp_worker_wait() does not "
+     "wait, so that the program polls rather than sleeps. It is done less often where waits take "
+     "longer, and not while the machine has more runnable threads than processors. 0: never.",
+     offsetof(config, arm_poll_time), &time_},
     {"UNIFIED_MODE", "n", "Accepted for compatibility; has no effect.",
      offsetof(config, unified_mode), &bool_},
     {"ADDRESS_VERSION", "v1", "Accepted for compatibility; has no effect.",

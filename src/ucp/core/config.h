@@ -44,6 +44,7 @@ struct config {
     unsigned keepalive_num_eps;
     bool proto_info;
     ucs::config::ternary progress_yield;
+    double arm_poll_time;
     bool unified_mode;
     address_format address_version;
     bool strict;

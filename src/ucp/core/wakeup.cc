@@ -107,6 +107,9 @@ ucs_status_t wakeup::arm() noexcept
     if (unwatched_ || worker->has_events.load(std::memory_order_acquire)) {
         return UCS_ERR_BUSY;
     }
+    if (worker->linger.keeps_polling()) {
+        return UCS_ERR_BUSY;
+    }
     for (const auto &iface : worker->ifaces) {
         if (iface->event_fd < 0) {
             continue;

@@ -147,7 +147,8 @@ ucs_thread_mode_t thread_mode_of(const ucp_worker_params_t *params)
 
 ucp_worker::ucp_worker(ucp_context *c, const ucp_worker_params_t *params)
     : context(c), lock(thread_mode_of(params) == UCS_THREAD_MODE_MULTI),
-      thread_mode(thread_mode_of(params)), spin(c->config.progress_yield), uuid(ucs::random_u64()),
+      thread_mode(thread_mode_of(params)), spin(c->config.progress_yield),
+      linger(c->config.arm_poll_time), uuid(ucs::random_u64()),
       incarnation(static_cast<uint32_t>(ucs::random_u64())), memory(c->memory),
       matcher(std::make_unique<ucp::matcher>())
 {

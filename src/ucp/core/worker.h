@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ucp/core/context.h"
+#include "ucp/core/linger.h"
 #include "ucp/core/request.h"
 #include "ucp/core/spin.h"
 #include "ucp/mem/mem_table.h"
@@ -120,6 +121,7 @@ struct ucp_worker {
     ucs_thread_mode_t thread_mode = UCS_THREAD_MODE_SINGLE;
     bool inside_progress = false;
     ucp::spin spin;
+    ucp::linger linger;
 
     // What the protocols keep for each worker. Constructed after the interfaces' handlers can be
     // set, destroyed before the interfaces.
