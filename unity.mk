@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Compiles each folder of the engine, of the provider and of the tools as one file, and so the suites of several files,
-# since most of what the compiler reads is headers:
+# Compiles each folder of the engine, of the provider and of the tools as one file, and several suites as one, since most
+# of what the compiler reads is headers:
 #   MAKEFILES=/path/to/unity.mk make
 # It replaces the lists of objects, so it is read before the Makefile. All builds of `./quickstart check` are made so but
 # the one that is installed.
@@ -47,4 +47,48 @@ $1.o: $(wildcard $(unity_root)$(dir $1)*.cc) $(unity_headers) $(unity_suite_head
 	$$(AM_V_CXX)$$(CXXCOMPILE) -c -o $$@ unity/$(notdir $1).cc
 endef
 $(eval $(call unity_suite,fabtests-ext/conformance/uct/uct_test,fabtests-ext/conformance/uct/uct_sm_limits_test.o))
+
+# The other suites: some of a folder are one object, each file in a namespace of its own. Each of their programs is linked
+# with it, and runs the cases of its own file (suite_main.cc).
+unity_main := fabtests-ext/common/suite_main.o
+# Suites that need other objects or libraries than those of their folder, or open a namespace of the engine.
+unity_lone_suites := $(addprefix fabtests-ext/,conformance/prov/prov_info_test conformance/prov/prov_liar_test \
+	conformance/prov/prov_mc_test conformance/ucp/ucp_network_test conformance/uct/uct_network_test \
+	conformance/uct/uct_strict_test unit/prov_match_test unit/strict_core_test unit/ucp_proto_test unit/ucp_spin_test \
+	unit/uct_forged_address_test unit/uct_inbox_test)
+# suites_in FOLDER: its programs that share an object.
+suites_in = $(filter-out $(unity_lone_suites),$(patsubst $(unity_root)%.cc,%,$(wildcard $(unity_root)fabtests-ext/$1/*_test.cc)))
+
+# shared_program PROGRAM OBJECT: the Makefile's list of its objects, if it has one, with OBJECT in place of its own.
+define shared_program
+override $(subst /,_,$(subst -,_,$1))_OBJECTS = $$(patsubst $1.o,$2 $(unity_main),$$(or $$(am_$(subst /,_,$(subst -,_,$1))_OBJECTS),$1.o))
+
+endef
+# shared_object OBJECT PROGRAM...
+define shared_object
+unity_suites += $1
+$(foreach program,$2,$(call shared_program,$(program),$1))
+$1: $(addprefix $(unity_root),$(addsuffix .cc,$2)) $(unity_headers) $(unity_suite_headers)
+	@mkdir -p unity $$(@D)
+	@{ grep -h '^#include' $$(filter %.cc,$$^) | awk '!seen[$$$$0]++'; \
+	  for file in $$(filter %.cc,$$^); do \
+	    printf 'namespace in_%s {\n#include "%s"\n}\n' "$$$$(basename "$$$$file" .cc)" "$$$$file"; \
+	  done; } >unity/$(subst /,_,$(1:.o=.cc))
+	$$(AM_V_CXX)$$(CXXCOMPILE) -c -o $$@ unity/$(subst /,_,$(1:.o=.cc))
+endef
+# What the thread sanitizer leaves out is not compiled for it, either: it shares no object with the others.
+unity_unthreaded := $(shell sed -n '/^single_threaded_units/,/[^\\]$$/p' $(unity_root)fabtests-ext/unit/Makefile.inc | \
+	grep -o 'fabtests-ext/unit/[a-z0-9_]*')
+# shared_objects NAME SUITE...: nine suites an object.
+define shared_objects
+$(if $2,$(eval $(call shared_object,fabtests-ext/$1_$(words $2).o,$(wordlist 1,9,$2)))$(call shared_objects,$1,$(wordlist 10,$(words $2),$2)))
+endef
+$(call shared_objects,unit/unthreaded,$(filter $(unity_unthreaded),$(call suites_in,unit)))
+$(call shared_objects,unit/threaded,$(filter-out $(unity_unthreaded),$(call suites_in,unit)))
+$(call shared_objects,conformance/ucp/suites,$(call suites_in,conformance/ucp))
+$(call shared_objects,conformance/prov/suites,$(call suites_in,conformance/prov))
+unity_suites += $(unity_main)
+$(unity_main): $(unity_root)fabtests-ext/common/suite_main.cc
+	@mkdir -p $(@D)
+	$(AM_V_CXX)$(CXXCOMPILE) -c -o $@ $<
 .DEFAULT_GOAL :=
