@@ -9,6 +9,7 @@
 
 #include <uct/api/uct.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -408,9 +409,13 @@ class uct_test : public testing::TestWithParam<const char *> {
 
 inline std::string pattern(size_t length, unsigned seed)
 {
+    constexpr size_t period = 1 << 16; // of i * 7 + (i >> 8) in a byte
     std::string s(length, '\0');
-    for (size_t i = 0; i < length; ++i) {
+    for (size_t i = 0; i < std::min(length, period); ++i) {
         s[i] = static_cast<char>(seed * 31 + i * 7 + (i >> 8));
+    }
+    for (size_t i = period; i < length; i += period) {
+        memcpy(&s[i], s.data(), std::min(length - i, period));
     }
     return s;
 }
