@@ -129,11 +129,29 @@ void close_fence(ucp_ep *ep)
     ep->control->fenced = ep->unordered != 0;
 }
 
+// The interfaces were fenced when the program asked, and what waited here was posted after that.
+ucs_status_t fence_lanes(ucp_request *req)
+{
+    ucp_ep *ep = req->ep;
+    for (unsigned i = 0; i < ep->lane_count; ++i) {
+        ucs_status_t status = uct_ep_fence(ep->lanes[i].ep, 0);
+        if (status != UCS_OK && status != UCS_ERR_UNSUPPORTED &&
+            status != UCS_ERR_NOT_IMPLEMENTED) {
+            req->pend_lane = static_cast<uint8_t>(i);
+            return status;
+        }
+    }
+    return UCS_OK;
+}
+
 ucs_status_t fence_progress(ucp_request *req)
 {
     ucp_ep *ep = req->ep;
-    req->pend_lane = ep->am_lane_index;
-    ucs_status_t status = wants_ack(ep) ? rma_post_ack_request(ep, ep->rma_posted) : UCS_OK;
+    ucs_status_t status = fence_lanes(req);
+    if (status == UCS_OK && wants_ack(ep)) {
+        req->pend_lane = ep->am_lane_index;
+        status = rma_post_ack_request(ep, ep->rma_posted);
+    }
     if (status == UCS_OK) {
         close_fence(ep);
         complete(req, UCS_OK);
