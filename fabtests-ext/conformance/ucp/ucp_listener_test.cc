@@ -121,6 +121,20 @@ TEST_P(ucp_sockaddr, s36_ep_query_tells_the_addresses)
     EXPECT_EQ(0, k.client_errors.count + k.server_errors.count);
 }
 
+TEST_P(ucp_sockaddr, s36_ep_query_tells_a_client_whom_it_asks_before_progress)
+{
+    server listening(s);
+    ucp_ep_h client = nullptr;
+    errors none;
+    ASSERT_EQ(UCS_OK, connect(c, listening.port, &client, &none));
+    ucp_ep_attr_t attr = {};
+    attr.field_mask = UCP_EP_ATTR_FIELD_REMOTE_SOCKADDR;
+    ASSERT_EQ(UCS_OK, ucp_ep_query(client, &attr));
+    EXPECT_EQ(listening.port,
+              ntohs(reinterpret_cast<const sockaddr_in *>(&attr.remote_sockaddr)->sin_port));
+    EXPECT_EQ(UCS_OK, finish(close_nb(client, true)));
+}
+
 TEST_P(ucp_sockaddr, s36_concurrent_force_close)
 {
     server listening(s);

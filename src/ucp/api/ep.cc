@@ -162,7 +162,10 @@ ucp_ep *create_ep(ucp_worker *worker, const ucp_ep_params_t *params, const ucp::
 ucs_status_t query_sockaddr(ucp_ep *ep, ucp_ep_attr_t *attr)
 {
     ucp::cm_addresses addresses;
-    ucs_status_t status = ucp::query_addresses(ep, &addresses);
+    ucs_status_t status = ucp::query_addresses(ep, &addresses,
+                                               attr->field_mask & UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR
+                                                   ? ucp::which_addresses::both
+                                                   : ucp::which_addresses::remote);
     if (status != UCS_OK) {
         return status;
     }

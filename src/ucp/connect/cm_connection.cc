@@ -228,7 +228,7 @@ void on_shared(ucp_ep *ep)
     ep->worker->schedule();
 }
 
-ucs_status_t query_addresses(const ucp_ep *ep, cm_addresses *out) noexcept
+ucs_status_t query_addresses(const ucp_ep *ep, cm_addresses *out, which_addresses which) noexcept
 {
     const ep_control &c = *ep->control;
     if (c.addresses) {
@@ -239,7 +239,10 @@ ucs_status_t query_addresses(const ucp_ep *ep, cm_addresses *out) noexcept
         return UCS_ERR_NOT_CONNECTED;
     }
     uct_ep_attr_t attr = {};
-    attr.field_mask = UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR | UCT_EP_ATTR_FIELD_REMOTE_SOCKADDR;
+    attr.field_mask = UCT_EP_ATTR_FIELD_REMOTE_SOCKADDR;
+    if (which == which_addresses::both) {
+        attr.field_mask |= UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR;
+    }
     ucs_status_t status = uct_ep_query(c.cm->uct, &attr);
     if (status == UCS_OK) {
         *out = {attr.local_address, attr.remote_address};

@@ -109,7 +109,10 @@ void share_connection(ucp_ep *ep, const unpacked_address &peer);
 void on_share(ucp_ep *ep, share_request asked);
 void on_shared(ucp_ep *ep);
 
-ucs_status_t query_addresses(const ucp_ep *ep, cm_addresses *out) noexcept;
+// Asks for no more than it has to: a client knows its peer's address before its own.
+enum class which_addresses { remote, both };
+ucs_status_t query_addresses(const ucp_ep *ep, cm_addresses *out,
+                             which_addresses which = which_addresses::both) noexcept;
 
 // The endpoint is gone: tell the peer if nothing else does.
 void leave_connection(ucp_ep *ep) noexcept;

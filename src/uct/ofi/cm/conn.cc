@@ -404,16 +404,21 @@ void cm_conn::detach()
 ucs_status_t cm_conn::query(uct_ep_attr_t *attr) const
 {
     // A server's endpoint was accepted by whoever asks: messages may come over the transport before
-    // the event that the connection is up, and its addresses are those of the request. A client's
-    // are certain with that event; over verbs a message of the peer may be seen before it.
-    bool certain = server_ || channel_.up() || state_ == state::open;
-    if (!channel_.is_open() || !certain) {
+    // the event that the connection is up, and its addresses are those of the request. A client
+    // knows whom it asks; its own address is certain with that event (over verbs a message of the
+    // peer may be seen before it), a socket has one from when it connects.
+    bool certain = server_ || channel_.up() || state_ == state::open ||
+                   (state_ == state::connecting && engine_.provider().sockets());
+    bool asks_local = attr->field_mask & UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR;
+    bool begins =
+        state_ == state::resolving || state_ == state::resolved || state_ == state::connecting;
+    if (!(begins && !asks_local) && (!channel_.is_open() || !certain)) {
         return UCS_ERR_NOT_CONNECTED;
     }
     if (attr->field_mask & UCT_EP_ATTR_FIELD_TX_TOKEN) {
         return UCS_ERR_UNSUPPORTED;
     }
-    if (attr->field_mask & UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR) {
+    if (asks_local) {
         size_t length = sizeof(attr->local_address);
         attr->local_address = {};
         if (fi_getname(&channel_.endpoint()->fid, &attr->local_address, &length) != 0) {
