@@ -181,9 +181,9 @@ constexpr field cm_fields[] = {
     {"REUSEADDR", "y", "Listen on an address that has connections of an earlier listener.",
      offsetof(cm_values, reuse_addr), &bool_},
     {"PEER_TIMEOUT", "60s",
-     "How long a server waits for the rest of a client's request, and for the client's word that "
-     "it "
-     "has the answer. Then the connection ends.",
+     "How long a server waits for a client's request, for the rest of it, and for the client's "
+     "word "
+     "that it has the answer. Then the connection ends.",
      offsetof(cm_values, peer_timeout), &time_},
 };
 

@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t event_data_max = 1024; // connection data of any core
 constexpr uint64_t tick_ns = 250'000'000;
+constexpr uint64_t least_silence_tick_ns = 10'000'000;
 constexpr uint64_t linger_ns = 3'000'000'000; // for the peer to take the last message
 
 bool same_name(const fi_info *info, const std::string &name)
@@ -62,6 +63,7 @@ cm_engine::~cm_engine()
     // No callback runs behind these lines.
     driver_.stop();
     tick_.reset();
+    silence_tick_.reset();
     while (cm_conn *conn = lists_->all.front()) {
         delete conn; // requests that nobody answered, connections that linger
     }
@@ -81,10 +83,11 @@ void cm_engine::stop()
         }
     }
     driver_.stop();
-    ucs::async_watch tick;
+    ucs::async_watch tick, silence;
     {
-        lock held(mutex_); // its callback resets it, too
+        lock held(mutex_); // their callbacks reset them, too
         tick = std::move(tick_);
+        silence = std::move(silence_tick_);
     }
 }
 
@@ -261,6 +264,14 @@ void cm_engine::arm_deadlines()
     }
 }
 
+void cm_engine::watch_for_silence()
+{
+    if (!silence_tick_ && core_.forgets_handshakes() && peer_ns() != UINT64_MAX) {
+        silence_tick_ = ucs::async_watch::timer(std::max(peer_ns() / 2, least_silence_tick_ns),
+                                                on_silence_tick, this);
+    }
+}
+
 void cm_engine::begin_callback(cm_conn *conn, const void *owner)
 {
     current_conn_ = conn;
@@ -303,6 +314,20 @@ void cm_engine::on_tick(void *arg, uint32_t)
     if (all.expecting.empty() && all.lingering.empty()) {
         engine->tick_.reset();
     }
+}
+
+void cm_engine::on_silence_tick(void *arg, uint32_t)
+{
+    auto engine = static_cast<cm_engine *>(arg)->weak_from_this().lock();
+    if (!engine) {
+        return;
+    }
+    lock held(engine->mutex_);
+    if (engine->listeners_.size() == engine->kept_.size()) {
+        engine->silence_tick_.reset();
+        return;
+    }
+    end_silent_handshakes(engine->eq(), engine->peer_ns());
 }
 
 } // namespace uct::ofi

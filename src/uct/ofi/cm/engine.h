@@ -97,6 +97,9 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     void expect_message(cm_conn *conn);
     void let_linger(cm_conn *conn); // for the peer to take the last message
     static void end_deadline(cm_conn *conn);
+    // From now on, connections that ask for nothing within peer_ns() end as well, where the core
+    // keeps them for ever.
+    void watch_for_silence();
 
     // Makes a callback for conn and owner without the mutex. False: conn is gone.
     template <class F>
@@ -119,6 +122,7 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     cm_engine(const core &c, const cm_limits &limits);
     void start(worker *poller);
     static void on_tick(void *arg, uint32_t events);
+    static void on_silence_tick(void *arg, uint32_t events);
     void arm_deadlines();
 
     bool take_turn(lock &held);
@@ -156,6 +160,7 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
 
     cm_driver driver_;
     ucs::async_watch tick_;
+    ucs::async_watch silence_tick_; // while there are listeners
 };
 
 } // namespace uct::ofi

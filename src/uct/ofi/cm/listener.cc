@@ -71,6 +71,7 @@ cm_listener::cm_listener(uct_cm &owner, std::shared_ptr<cm_engine> engine, const
         set_backlog(backlog);
     }
     engine_->add(pep, this);
+    engine_->watch_for_silence();
 }
 
 // tcp has a fixed one. To listen again with another length of the queue is allowed.

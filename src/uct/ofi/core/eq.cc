@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <vector>
@@ -76,7 +78,53 @@ std::vector<int> sockets_of(fid_eq *eq)
     return sockets;
 }
 
+bool listens(int fd)
+{
+    int listening = 0;
+    socklen_t size = sizeof(listening);
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && listening;
+}
+
+uint16_t local_port(int fd)
+{
+    sockaddr_storage name{};
+    socklen_t length = sizeof(name);
+    return getsockname(fd, reinterpret_cast<sockaddr *>(&name), &length) == 0
+               ? ucs::sockaddr_port(reinterpret_cast<sockaddr *>(&name))
+               : 0;
+}
+
+// Less than any request of a connection manager, with the core's header in front of it: the peer
+// has not asked for anything. A kernel that does not count bytes tells of nobody.
+bool has_asked_for_nothing(int fd, uint64_t quiet_ns)
+{
+    constexpr uint64_t least_request = 32;
+    tcp_info info{};
+    socklen_t size = sizeof(info);
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+           size >= offsetof(tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received) &&
+           info.tcpi_bytes_received < least_request &&
+           uint64_t(info.tcpi_last_data_recv) * 1000000 >= quiet_ns;
+}
+
 } // namespace
+
+void end_silent_handshakes(fid_eq *eq, uint64_t quiet_ns)
+{
+    std::vector<int> sockets = sockets_of(eq);
+    std::vector<uint16_t> ports;
+    for (int fd : sockets) {
+        if (listens(fd)) {
+            ports.push_back(local_port(fd));
+        }
+    }
+    for (int fd : sockets) {
+        if (std::find(ports.begin(), ports.end(), local_port(fd)) != ports.end() && !listens(fd) &&
+            has_asked_for_nothing(fd, quiet_ns)) {
+            shutdown(fd, SHUT_RDWR); // the next look at the queue frees it
+        }
+    }
+}
 
 void end_handshakes(const core &c, fid_eq *eq)
 {
@@ -98,12 +146,9 @@ void end_handshakes(const core &c, fid_eq *eq)
 int listening_socket(fid_eq *eq, const sockaddr *address)
 {
     for (int fd : sockets_of(eq)) {
-        int listens = 0;
-        socklen_t size = sizeof(listens);
         sockaddr_storage name{};
         socklen_t length = sizeof(name);
-        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens &&
-            getsockname(fd, reinterpret_cast<sockaddr *>(&name), &length) == 0 &&
+        if (listens(fd) && getsockname(fd, reinterpret_cast<sockaddr *>(&name), &length) == 0 &&
             ucs::sockaddr_equal(reinterpret_cast<sockaddr *>(&name), address)) {
             return fd;
         }

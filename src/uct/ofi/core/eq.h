@@ -5,6 +5,7 @@
 #include "uct/ofi/core/fid.h"
 #include "uct/ofi/core/info.h"
 
+#include <cstdint>
 #include <sys/socket.h>
 
 namespace uct::ofi {
@@ -12,6 +13,10 @@ namespace uct::ofi {
 // Before an event queue is closed: refuses the requests that nobody took and ends the handshakes
 // that have only begun. All endpoints of the queue are closed already, its passive ones are not.
 void end_handshakes(const core &c, fid_eq *eq);
+
+// Ends the handshakes of connections to a listener of the queue that have begun so long ago and
+// have not sent a request. The core waits for one for ever.
+void end_silent_handshakes(fid_eq *eq, uint64_t quiet_ns);
 
 // The socket that listens on an address for passive endpoints of the queue; -1 when the core does
 // not let it be found.
