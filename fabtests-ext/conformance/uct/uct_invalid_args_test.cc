@@ -291,7 +291,10 @@ TEST_F(uct_invalid_args, connection_manager)
     REFUSED("listener_p", uct_listener_create(cm, address, sizeof(any), &good, nullptr));
     uct_listener_params_t none = {};
     REFUSED("conn_request_cb", uct_listener_create(cm, address, sizeof(any), &none, &listener));
+    any.sin_addr.s_addr = htonl(0xc6336401); // 198.51.100.1, which no host has
+    EXPECT_EQ(UCS_ERR_NO_DEVICE, uct_listener_create(cm, address, sizeof(any), &good, &listener));
     EXPECT_EQ(nullptr, listener);
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     ASSERT_EQ(UCS_OK, uct_listener_create(cm, address, sizeof(any), &good, &listener));
     uct_listener_attr_t listener_attr = {};
     REFUSED("listener", uct_listener_query(nullptr, &listener_attr));
