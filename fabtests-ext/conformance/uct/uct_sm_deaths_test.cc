@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ways in which a peer of `sm` ends or seems to: it calls exec, it aborts and nobody waits for it,
+// it is stopped. One error for each endpoint, and none for a peer that is only stopped.
+#include "fabtests-ext/conformance/common/uct_entity.h"
+#include "fabtests-ext/conformance/common/uct_peer_process.h"
+
+#include <sys/resource.h>
+
+namespace uct_conformance {
+namespace {
+
+class uct_sm_deaths : public testing::Test {
+  protected:
+    void connect(peer_process &to)
+    {
+        ep_ = self_.connect(to.where());
+        ASSERT_NE(ep_, nullptr);
+        to.tell(self_);
+    }
+
+    // Until the peer counts as dead.
+    bool has_failed()
+    {
+        auto end = std::chrono::steady_clock::now() + patience;
+        while (self_.errors.empty() && std::chrono::steady_clock::now() < end) {
+            uct_worker_progress(self_.worker);
+        }
+        return self_.errors.size() == 1 && self_.errors[0].first == ep_ &&
+               self_.errors[0].second == UCS_ERR_CONNECTION_RESET;
+    }
+
+    entity self_{"sm", {}};
+    uct_ep_h ep_ = nullptr;
+};
+
+TEST_F(uct_sm_deaths, a_peer_that_calls_exec_is_dead)
+{
+    peer_process execs("sm", {}, [](entity &, const entity::address &) {
+        execl("/bin/sleep", "sleep", "1000", nullptr);
+        return false;
+    });
+    connect(execs);
+    EXPECT_TRUE(has_failed());
+    EXPECT_EQ(kill(execs.pid(), 0), 0) << "the process itself has ended";
+    EXPECT_NE(uct_ep_am_short(ep_, 1, 0, nullptr, 0), UCS_OK);
+}
+
+TEST_F(uct_sm_deaths, a_peer_that_aborts_is_dead)
+{
+    peer_process aborts("sm", {}, [](entity &, const entity::address &) -> bool {
+        rlimit none = {};
+        setrlimit(RLIMIT_CORE, &none);
+        abort();
+    });
+    connect(aborts);
+    EXPECT_TRUE(has_failed()) << "its parent has not waited for it yet";
+}
+
+// The peer's messages before its death come first, and another peer notices nothing.
+TEST_F(uct_sm_deaths, what_was_sent_comes_before_the_error)
+{
+    peer_process execs("sm", {}, [](entity &peer, const entity::address &) {
+        for (uint64_t n = 0; n < 5; ++n) {
+            if (uct_ep_am_short(peer.eps[0], 1, n, nullptr, 0) != UCS_OK) {
+                return false;
+            }
+        }
+        execl("/bin/sleep", "sleep", "1000", nullptr);
+        return false;
+    });
+    peer_process stays("sm", {}, [](entity &, const entity::address &) { return true; });
+    uct_ep_h other = self_.connect(stays.where());
+    connect(execs);
+    EXPECT_TRUE(has_failed());
+    EXPECT_EQ(self_.received.size(), 5u);
+    EXPECT_EQ(uct_ep_am_short(other, 1, 0, nullptr, 0), UCS_OK);
+}
+
+// Death is found by looks: several of them see the stopped peer, as the dead one beside it tells.
+TEST_F(uct_sm_deaths, a_stopped_peer_is_not_dead)
+{
+    peer_process stops("sm", {}, [](entity &peer, const entity::address &) {
+        while (peer.received.empty()) {
+            uct_worker_progress(peer.worker);
+        }
+        return peer.received[0].data.size() == sizeof(uint64_t);
+    });
+    connect(stops);
+    stops.stop();
+    for (unsigned n = 0; n < 3; ++n) {
+        {
+            peer_process dies("sm", {}, [](entity &, const entity::address &) { return true; });
+            uct_ep_h to_dead = self_.connect(dies.where());
+            dies.end();
+            auto end = std::chrono::steady_clock::now() + patience;
+            while (self_.errors.size() <= n && std::chrono::steady_clock::now() < end) {
+                uct_worker_progress(self_.worker);
+            }
+            ASSERT_EQ(self_.errors.size(), n + 1);
+            EXPECT_EQ(self_.errors[n].first, to_dead);
+        }
+    }
+    EXPECT_EQ(uct_ep_am_short(ep_, 1, 7, nullptr, 0), UCS_OK);
+    stops.go_on();
+    EXPECT_TRUE(stops.report());
+}
+
+} // namespace
+} // namespace uct_conformance
