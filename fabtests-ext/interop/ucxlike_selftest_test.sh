@@ -43,14 +43,21 @@ passes_all()
     done < <("$selftest" --list)
 }
 
-# passes_strictly PROFILE TEXT...: nothing but sleep is missing, and the texts say what is supplied.
+# passes_strictly PROFILE TEXT...: nothing is missing, and the texts say what is supplied.
 passes_strictly()
 {
     local profile=$1
     shift
     [ -e "$strict/strict-$profile-fi.so" ] || { echo "the strict core was not built"; return 77; }
-    FI_PROVIDER_PATH=$strict prints '^11 passed, 0 failed, 1 unsupported$' 'sleep and wakeup  *unsupported (.*busy' \
-        "$@" -- "$selftest" -t "$profile"
+    FI_PROVIDER_PATH=$strict prints '^12 passed, 0 failed, 0 unsupported$' 'a timer wakes a worker' "$@" \
+        -- "$selftest" -t "$profile"
+}
+
+does_not_sleep()
+{
+    [ -e "$strict/strict-psm3-fi.so" ] || { echo "the strict core was not built"; return 77; }
+    FI_PROVIDER_PATH=$strict UCX_WAKEUP_INTERVAL=0 prints '^11 passed, 0 failed, 1 unsupported$' \
+        'sleep and wakeup  *unsupported (.*busy' -- "$selftest" -t psm3
 }
 
 passes_without_order()
@@ -152,6 +159,7 @@ check "a strict core with regions of an endpoint" passes_strictly cxi 'supplied:
     'mr_mode  *.*FI_MR_ENDPOINT'
 check "a strict core with order on request" passes_strictly efa 'order of sends  *FI_ORDER_SAS'
 check "a strict core without order" passes_without_order
+check "a core without descriptor, and no timer" does_not_sleep
 check "client and server, and a port in use" meets_a_server
 check "names that are not there" refuses_names
 check "a server that is not there" misses_a_server

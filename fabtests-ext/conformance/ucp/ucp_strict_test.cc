@@ -14,6 +14,7 @@ extern "C" const char *__lsan_default_suppressions()
 
 #include <filesystem>
 #include <list>
+#include <poll.h>
 
 namespace {
 
@@ -23,9 +24,66 @@ const bool found_by_path = use_strict_cores();
 
 class ucp_strict_wakeup : public testing::TestWithParam<const char *> {};
 
-// Nothing would wake it.
-TEST_P(ucp_strict_wakeup, a_worker_does_not_sleep_on_a_core_without_descriptor)
+// Nothing tells of a message: the descriptor is readable after an interval, with one and without.
+TEST_P(ucp_strict_wakeup, a_timer_ends_each_sleep_on_a_core_without_descriptor)
 {
+    options o;
+    o.tls = GetParam();
+    o.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
+    entity a(o), b(o);
+    ucp_ep_h ep;
+    ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &ep));
+    ping(a, ep, b);
+    int fd;
+    ASSERT_EQ(UCS_OK, ucp_worker_get_efd(b.worker, &fd));
+    for (unsigned i = 0; i < 3; ++i) {
+        ASSERT_TRUE(run_until({&b}, [&] { return ucp_worker_arm(b.worker) == UCS_OK; }));
+        pollfd p = {fd, POLLIN, 0};
+        ASSERT_EQ(1, poll(&p, 1, static_cast<int>(patience * 1000)));
+    }
+    char in[8];
+    ucs_status_ptr_t recv = recv_nb(b, in, sizeof(in), 1);
+    ucs_status_ptr_t send = send_nb(ep, "message", 8, 1);
+    bool over = run_until({&a}, [&] {
+        if (ucp_worker_progress(b.worker) == 0) {
+            EXPECT_EQ(UCS_OK, ucp_worker_wait(b.worker));
+        }
+        return !UCS_PTR_IS_PTR(recv) || ucp_request_check_status(recv) != UCS_INPROGRESS;
+    });
+    EXPECT_TRUE(over);
+    EXPECT_EQ(UCS_OK, wait({&a, &b}, recv));
+    EXPECT_EQ(UCS_OK, wait({&a, &b}, send));
+}
+
+// Arming takes back what an interval that is over has left in the descriptor.
+TEST_P(ucp_strict_wakeup, each_arming_sets_the_timer_anew)
+{
+    environment interval("UCX_WAKEUP_INTERVAL", "1us");
+    environment at_once("UCX_ARM_POLL_TIME", "0");
+    options o;
+    o.tls = GetParam();
+    o.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
+    entity soon(o);
+    environment later("UCX_WAKEUP_INTERVAL", "1h");
+    entity late(o);
+    int fd;
+    ASSERT_EQ(UCS_OK, ucp_worker_get_efd(soon.worker, &fd));
+    ASSERT_TRUE(run_until({&soon}, [&] { return ucp_worker_arm(soon.worker) == UCS_OK; }));
+    pollfd p = {fd, POLLIN, 0};
+    ASSERT_EQ(1, poll(&p, 1, static_cast<int>(patience * 1000)));
+    EXPECT_EQ(UCS_OK, ucp_worker_arm(soon.worker)); // not busy
+    ASSERT_EQ(UCS_OK, ucp_worker_get_efd(late.worker, &fd));
+    ASSERT_TRUE(run_until({&late}, [&] { return ucp_worker_arm(late.worker) == UCS_OK; }));
+    p = {fd, POLLIN, 0};
+    EXPECT_EQ(0, poll(&p, 1, 0));
+    EXPECT_EQ(UCS_OK, ucp_worker_signal(late.worker));
+    EXPECT_EQ(1, poll(&p, 1, static_cast<int>(patience * 1000)));
+}
+
+// Nothing would wake it.
+TEST_P(ucp_strict_wakeup, a_worker_without_timer_does_not_sleep_on_a_core_without_descriptor)
+{
+    environment none("UCX_WAKEUP_INTERVAL", "0");
     options o;
     o.tls = GetParam();
     o.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;

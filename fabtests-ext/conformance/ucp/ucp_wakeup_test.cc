@@ -59,8 +59,7 @@ TEST_P(ucp_wakeup, b147_a_message_wakes)
         ucs_status_ptr_t recv = recv_nb(b, in, 8, 1);
         ASSERT_TRUE(arm(b));
         ucs_status_ptr_t send = send_nb(ep, "1234567", 8, 1);
-        EXPECT_EQ(UCS_OK, wait({&a}, flush_nb(ep)));
-        ASSERT_EQ(1, readable(fd, patience_ms));
+        ASSERT_TRUE(run_until({&a}, [&] { return readable(fd, 0) == 1; }));
         EXPECT_EQ(UCS_OK, wait({&a, &b}, recv));
         EXPECT_EQ(UCS_OK, wait({&a, &b}, send));
     }
@@ -95,6 +94,9 @@ TEST_P(ucp_wakeup, b152_both_sides_sleep_between_long_messages)
             }
         }
         ++finished;
+        while (finished < 2 && !give_up) {
+            e.progress(); // the last answer may leave only when the core is polled
+        }
     };
     std::thread one(play, std::ref(a), to_b), other(play, std::ref(b), to_a);
     for (unsigned ms = 0; ms < patience_ms && finished < 2; ++ms) {

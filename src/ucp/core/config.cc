@@ -102,7 +102,8 @@ constexpr field fields[] = {
      offsetof(config, net_devices), &string_list_},
     {"RNDV_THRESH", "auto",
      "Message size from which the rendezvous protocol is used. auto: 98304 over tcp, 40960 over "
-     "verbs, 4064 over shared memory, there 49152 for memory that ucp_mem_map() did not allocate. "
+     "verbs and other fabrics, 4064 over shared memory, there 49152 for memory that ucp_mem_map() "
+     "did not allocate. "
      "A list like intra:8k,inter:inf gives one size for shared memory and self and one for the "
      "other transports.",
      offsetof(config, rndv_thresh), &thresholds_},
@@ -146,6 +147,11 @@ constexpr field fields[] = {
      "wait, so that the program polls rather than sleeps. It is done less often where waits take "
      "longer, and not while the machine has more runnable threads than processors. 0: never.",
      offsetof(config, arm_poll_time), &time_},
+    {"WAKEUP_INTERVAL", "1ms",
+     "The longest sleep of a worker of which a device has no descriptor to wait for; each wake-up "
+     "costs some microseconds of a processor. 0 or inf: such a worker does not sleep, "
+     "ucp_worker_arm() answers busy.",
+     offsetof(config, wakeup_interval), &time_},
     {"UNIFIED_MODE", "n", "Accepted for compatibility; has no effect.",
      offsetof(config, unified_mode), &bool_},
     {"ADDRESS_VERSION", "v1", "Accepted for compatibility; has no effect.",

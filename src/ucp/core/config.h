@@ -45,6 +45,7 @@ struct config {
     bool proto_info;
     ucs::config::ternary progress_yield;
     double arm_poll_time;
+    double wakeup_interval;
     bool unified_mode;
     address_format address_version;
     bool strict;

@@ -3,16 +3,21 @@
 // Sleeping and waking.
 #include "ucp/core/wakeup.h"
 
+#include "ucp/core/context.h"
 #include "ucp/core/worker.h"
+#include "ucp/endpoint/ep.h"
 #include "ucs/error.h"
 #include "ucs/lock.h"
 #include "ucs/sys.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 namespace ucp {
@@ -73,12 +78,14 @@ wakeup::wakeup(ucp_worker *w, int external, void *user_data, unsigned events, bo
                 unwatched_ = true;
             }
         }
+        if (unwatched_) {
+            open_timer(edge);
+        }
         if (external_fd >= 0) {
             watch(external_fd, epoll_fd, user_data, edge);
         }
     } catch (...) {
-        close(epoll_fd);
-        close(event_fd);
+        close_all();
         throw;
     }
 }
@@ -88,8 +95,52 @@ wakeup::~wakeup()
     if (external_fd >= 0) {
         epoll_ctl(external_fd, EPOLL_CTL_DEL, epoll_fd, nullptr);
     }
-    close(epoll_fd);
-    close(event_fd);
+    close_all();
+}
+
+void wakeup::close_all() noexcept
+{
+    for (int fd : {epoll_fd, event_fd, timer_fd_}) {
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+}
+
+void wakeup::open_timer(bool edge)
+{
+    double seconds = worker->context->config.wakeup_interval;
+    if (!(seconds > 0) || !std::isfinite(seconds)) {
+        return;
+    }
+    seconds = std::min(seconds, 1e9);
+    auto whole = static_cast<time_t>(seconds);
+    auto ns = static_cast<long>((seconds - static_cast<double>(whole)) * 1e9);
+    interval_ = {whole, whole == 0 && ns == 0 ? 1 : ns};
+    timer_fd_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (timer_fd_ < 0) {
+        throw ucs::error(UCS_ERR_IO_ERROR, "worker wake-up: no timer: %s", strerror(errno));
+    }
+    watch(epoll_fd, timer_fd_, nullptr, edge);
+}
+
+// A core without descriptor moves what is in flight only when it is polled.
+bool wakeup::needs_polling() const noexcept
+{
+    if (!unwatched_ || timer_fd_ < 0) {
+        return unwatched_;
+    }
+    bool found = false;
+    worker->ep_ids.for_each(
+        [&](ucp_ep *ep) { found = found || !ep->outstanding.empty() || !ep->pending.empty(); });
+    return found;
+}
+
+// Takes back what an earlier one has left in the descriptor.
+void wakeup::start_timer() noexcept
+{
+    itimerspec once = {{0, 0}, interval_};
+    timerfd_settime(timer_fd_, 0, &once, nullptr);
 }
 
 ucs_status_t wakeup::arm() noexcept
@@ -104,7 +155,7 @@ ucs_status_t wakeup::arm() noexcept
     if (drained || signaled) {
         return UCS_ERR_BUSY;
     }
-    if (unwatched_ || worker->has_events.load(std::memory_order_acquire)) {
+    if (needs_polling() || worker->has_events.load(std::memory_order_acquire)) {
         return UCS_ERR_BUSY;
     }
     if (worker->linger.keeps_polling()) {
@@ -118,6 +169,9 @@ ucs_status_t wakeup::arm() noexcept
         if (status != UCS_OK) {
             return status;
         }
+    }
+    if (timer_fd_ >= 0) {
+        start_timer();
     }
     return UCS_OK;
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // One descriptor that tells a sleeping user that the worker has something to do: an epoll set of
-// the interfaces' descriptors and an eventfd of our own, for signals and connection events.
+// the interfaces' descriptors and an eventfd of our own, for signals and connection events. Where
+// an interface has no descriptor, a timer ends each sleep: UCX_WAKEUP_INTERVAL.
 #pragma once
 
 #include <ucp/api/ucp.h>
 
 #include <atomic>
+#include <ctime>
 
 struct ucp_worker;
 
@@ -40,8 +42,15 @@ struct wakeup {
     int external_fd = -1;
 
   private:
+    void close_all() noexcept;
+    void open_timer(bool edge);
+    void start_timer() noexcept;
+    bool needs_polling() const noexcept;
+
     std::atomic<bool> signaled_ = false;
     bool unwatched_ = false; // an interface has no descriptor: only polling finds what it has
+    int timer_fd_ = -1;      // -1 as well where the interval is 0: there is no sleep then
+    timespec interval_ = {};
 };
 
 } // namespace ucp
