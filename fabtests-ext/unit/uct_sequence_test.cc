@@ -16,6 +16,8 @@ using verdict = receive_order::verdict;
 
 class uct_sequence : public ::testing::Test {
   protected:
+    explicit uct_sequence(uint32_t first = 0) : order(buffers, first) {}
+
     // Messages are told apart by their lengths.
     verdict arrive(const order_prefix &prefix, uint32_t length)
     {
@@ -36,15 +38,20 @@ class uct_sequence : public ::testing::Test {
     }
 
     ucs::mpool_base buffers{{.object_size = sizeof(receive_op), .chunk = 64}};
-    receive_order order{buffers};
+    receive_order order;
     std::vector<uint32_t> due;
 };
 
 // A fabric that lets go of any of the messages on their way.
-TEST_F(uct_sequence, shuffled_messages_leave_in_order)
+class uct_sequence_from : public uct_sequence, public testing::WithParamInterface<uint32_t> {
+  protected:
+    uct_sequence_from() : uct_sequence(GetParam()) {}
+};
+
+TEST_P(uct_sequence_from, shuffled_messages_leave_in_order)
 {
     std::mt19937 random(7);
-    send_order out(1, 1);
+    send_order out(1, 1, GetParam());
     std::vector<order_prefix> on_their_way;
     constexpr uint32_t count = 100'000;
     uint32_t posted = 0;
@@ -52,7 +59,7 @@ TEST_F(uct_sequence, shuffled_messages_leave_in_order)
     while (due.size() < count) {
         if (posted < count && !out.full() && random() % 3 != 0) {
             on_their_way.push_back(out.prefix());
-            EXPECT_EQ(out.posted(), posted++);
+            EXPECT_EQ(out.posted(), GetParam() + posted++);
         } else if (!on_their_way.empty()) {
             size_t i = random() % on_their_way.size();
             order_prefix p = on_their_way[i];
@@ -63,12 +70,46 @@ TEST_F(uct_sequence, shuffled_messages_leave_in_order)
         }
     }
     for (uint32_t i = 0; i < count; ++i) {
-        ASSERT_EQ(due[i], i);
+        ASSERT_EQ(due[i], GetParam() + i);
     }
     EXPECT_GT(most_held, order_window / 2);
     EXPECT_LT(most_held, order_window);
     EXPECT_TRUE(out.idle());
     EXPECT_EQ(buffers.used(), 0u);
+}
+
+// From 0, and over the largest number.
+INSTANTIATE_TEST_SUITE_P(numbers, uct_sequence_from,
+                         testing::Values(0u, UINT32_MAX - 50'000, UINT32_MAX),
+                         testing::PrintToStringParamName());
+
+// What is too early or late by little is so on the other side of the largest number, too.
+TEST(uct_sequence_wrap, what_came_before_or_is_a_window_ahead_is_dropped)
+{
+    ucs::mpool_base buffers({.object_size = sizeof(receive_op), .chunk = 64});
+    constexpr uint32_t first = UINT32_MAX - 1;
+    receive_order order(buffers, first);
+    auto arrive = [&](uint32_t ahead) {
+        auto *buffer = static_cast<receive_op *>(buffers.get());
+        verdict v = order.arrived({1, 1, first + ahead}, {buffer, 0, 0});
+        if (v != verdict::later) {
+            buffers.put(buffer);
+        }
+        return v;
+    };
+    EXPECT_EQ(arrive(order_window), verdict::drop);
+    EXPECT_EQ(arrive(UINT32_MAX), verdict::drop);
+    EXPECT_EQ(arrive(order_window - 1), verdict::later);
+    EXPECT_EQ(arrive(2), verdict::later); // number 0
+    EXPECT_EQ(arrive(2), verdict::drop);
+    EXPECT_EQ(arrive(0), verdict::now);
+    EXPECT_EQ(arrive(0), verdict::drop);
+    EXPECT_EQ(arrive(1), verdict::now);
+    receive_order::message next;
+    ASSERT_TRUE(order.take(1, &next));
+    buffers.put(next.buffer);
+    EXPECT_FALSE(order.take(1, &next));
+    EXPECT_EQ(order.held(), 1u);
 }
 
 TEST_F(uct_sequence, no_message_leaves_a_window_above_one_without_completion)

@@ -98,6 +98,9 @@ class iface : public uct::iface {
     buffer_op *get_buffer() { return static_cast<buffer_op *>(buffers_.get()); }
     receive_op *get_receive() { return static_cast<receive_op *>(receives_.get()); }
     void put_receive(receive_op *r) { receives_.put(r); }
+    // For tests: all that are posted, held or with the program, and those that are held.
+    size_t receives_used() const { return receives_.used(); }
+    size_t receives_held() const { return order_ ? order_->held() : 0; }
     void init_receive(receive_op *r);
     // An operation is over, or the core is done with it.
     static void left_order(buffer_op *b);

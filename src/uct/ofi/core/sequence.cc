@@ -4,6 +4,8 @@
 
 #include "uct/ofi/core/iface.h"
 
+#include <utility>
+
 namespace uct::ofi {
 
 void iface::left_order(buffer_op *b)
@@ -38,9 +40,11 @@ receive_order::stream *receive_order::find(const order_prefix &prefix)
 {
     auto found = streams_.find(prefix.sender);
     if (found == streams_.end()) {
-        return prefix.number < order_window
-                   ? &streams_.emplace(prefix.sender, stream{.epoch = prefix.epoch}).first->second
-                   : nullptr;
+        if (prefix.number - first_ >= order_window) {
+            return nullptr;
+        }
+        stream begun{.epoch = prefix.epoch, .next = first_};
+        return &streams_.emplace(prefix.sender, std::move(begun)).first->second;
     }
     stream &s = found->second;
     auto newer = static_cast<int32_t>(prefix.epoch - s.epoch);
@@ -50,7 +54,7 @@ receive_order::stream *receive_order::find(const order_prefix &prefix)
     if (newer > 0) {
         drop_early(s);
         s.epoch = prefix.epoch;
-        s.next = 0;
+        s.next = first_;
     }
     return &s;
 }

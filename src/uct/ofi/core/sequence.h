@@ -5,8 +5,8 @@
 //   sender  epoch  number
 //
 // and has am_sequenced in its completion data. sender: id of its interface; epoch: grows whenever
-// the interface begins anew to send to the receiver; number: of the message in the epoch, from 0.
-// The receiver holds back what comes too early.
+// the interface begins anew to send to the receiver; number: of the message in the epoch, from 0,
+// and 0 again after 2^32 - 1. The receiver holds back what comes too early.
 //
 // A message's completion means here that it has reached the receiver's queue, and no message leaves
 // whose number is a window above one without completion. So a receiver holds less than a window of
@@ -39,7 +39,11 @@ constexpr uint32_t order_window = 64; // messages
 // The sender's side, of one peer.
 class send_order {
   public:
-    send_order(uint64_t sender, uint32_t epoch) : sender_(sender), epoch_(epoch) {}
+    // first: number of the first message, other than 0 for tests.
+    send_order(uint64_t sender, uint32_t epoch, uint32_t first = 0)
+        : sender_(sender), epoch_(epoch), next_(first), oldest_(first)
+    {
+    }
 
     bool full() const { return next_ - oldest_ == order_window; }
     order_prefix prefix() const { return {sender_, epoch_, next_}; }
@@ -59,9 +63,9 @@ class send_order {
   private:
     uint64_t sender_;
     uint32_t epoch_;
-    uint32_t next_ = 0;
-    uint32_t oldest_ = 0; // without completion
-    uint64_t done_ = 0;   // those from oldest_ on that have one
+    uint32_t next_;
+    uint32_t oldest_;   // without completion
+    uint64_t done_ = 0; // those from oldest_ on that have one
     static_assert(order_window == 64, "done_ has a bit for each");
 };
 
@@ -79,8 +83,11 @@ class receive_order {
         drop   // it came before, or is damaged
     };
 
-    // buffers: where those of messages come from that will never be due.
-    explicit receive_order(ucs::mpool_base &buffers) : buffers_(buffers) {}
+    // buffers: where those of messages come from that will never be due. first: as above.
+    explicit receive_order(ucs::mpool_base &buffers, uint32_t first = 0)
+        : buffers_(buffers), first_(first)
+    {
+    }
     receive_order(const receive_order &) = delete;
     receive_order &operator=(const receive_order &) = delete;
     ~receive_order();
@@ -96,7 +103,7 @@ class receive_order {
   private:
     struct stream {
         uint32_t epoch;
-        uint32_t next = 0;
+        uint32_t next;
         uint32_t waiting = 0;
         std::unique_ptr<message[]> early; // by number, modulo the window; made when it is needed
     };
@@ -105,6 +112,7 @@ class receive_order {
     void drop_early(stream &s);
 
     ucs::mpool_base &buffers_;
+    const uint32_t first_;
     std::unordered_map<uint64_t, stream> streams_;
     size_t held_ = 0;
 };
