@@ -200,6 +200,7 @@ void ep::check_desc(const void *base, size_t length, const void *desc) const
     if (from < region->base || from + length > region->base + region->length) {
         forbid(p, "%zu bytes of memory outside of their region", length);
     }
+    region->check_pins();
 }
 
 void ep::check_size(const request &r, size_t length) const
@@ -231,6 +232,9 @@ void ep::check_target(const request &r, const av::entry &to) const
     uint64_t both = FI_MR_ENDPOINT | FI_MR_PROV_KEY;
     if ((static_cast<uint64_t>(p.mr_mode) & both) == both && r.where.key >> 48 != to.port) {
         forbid(p, "the key of a region that is bound to another endpoint");
+    }
+    if (p.mr_mode & FI_MR_ENDPOINT) { // others have the same keys in several domains
+        check_pins_of(r.where.key, r.where.addr);
     }
 }
 

@@ -202,6 +202,7 @@ int mr::enable()
     if (ret == 0) {
         inner.reset(made);
         outer.key = key;
+        pin();
     }
     return ret;
 }

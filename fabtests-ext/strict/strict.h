@@ -8,7 +8,9 @@
 // so many; 0: none; default: the profile's), FI_STRICT_REFUSALS (refuse so many posts of an
 // endpoint first, but for receives; 0), FI_STRICT_DESCRIPTOR (0: no queue can be waited for; that
 // is quicker, because sockets has a thread of its own otherwise), FI_STRICT_DAMAGE (change the last
-// byte of messages and writes of so many bytes and more, for tests of tests; 0: none).
+// byte of messages and writes of so many bytes and more, for tests of tests; 0: none),
+// FI_STRICT_PINS (1: a region keeps its first and last page, and is checked to have them still when
+// it is used in this process; 0).
 #pragma once
 
 #include <deque>
@@ -126,8 +128,13 @@ struct domain {
     const mr *find(const void *desc);
 };
 
+struct pins;
+
 struct mr {
-    fid_mr outer;
+    mr();
+    ~mr();
+
+    fid_mr outer = {};
     domain *home;
     owned<fid_mr> inner; // from when it is enabled
     const char *base;
@@ -136,9 +143,15 @@ struct mr {
     uint64_t offset;
     uint64_t requested_key;
     ep *bound = nullptr;
+    std::unique_ptr<pins> pinned;
 
     int enable();
+    void pin();
+    void check_pins() const;
 };
+
+// Of the regions of this process with that key and address.
+void check_pins_of(uint64_t key, uint64_t address);
 
 struct av {
     struct entry {

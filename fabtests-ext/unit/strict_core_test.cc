@@ -18,6 +18,7 @@
 #include <rdma/fi_tagged.h>
 #include <stdexcept>
 #include <string>
+#include <sys/mman.h>
 #include <vector>
 
 namespace {
@@ -397,6 +398,18 @@ TEST_F(strict_core_death_test, memory_outside_of_its_region)
     void *desc = fi_mr_desc(p.a->reg(memory, 32));
     EXPECT_DEATH(fi_send(p.a->ep, memory + 28, 8, desc, p.to_b, nullptr),
                  "8 bytes of memory outside of their region");
+}
+
+TEST_F(strict_core_death_test, a_region_whose_pages_were_given_back)
+{
+    environment pins("FI_STRICT_PINS", "1");
+    pair p("efa");
+    alignas(4096) char memory[4096];
+    void *desc = fi_mr_desc(p.a->reg(memory, sizeof(memory)));
+    EXPECT_EQ(0, fi_send(p.a->ep, memory, 8, desc, p.to_b, nullptr));
+    madvise(memory, sizeof(memory), MADV_DONTNEED);
+    memory[0] = 'x';
+    EXPECT_DEATH(fi_send(p.a->ep, memory, 8, desc, p.to_b, nullptr), "unmapped or given back");
 }
 
 TEST_F(strict_core_death_test, a_region_used_before_it_is_enabled)
