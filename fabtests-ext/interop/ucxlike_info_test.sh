@@ -57,6 +57,8 @@ tells_why_not()
     prints 'transport tcp on lo: UCX_NET_DEVICES leaves it out' -- \
         env UCX_NET_DEVICES=nosuch "$info" --why-not || return
     prints 'transport shm: sm serves in its place' -- "$info" --why-not || return
+    prints 'cache of registrations: UCX_RCACHE_ENABLE leaves it out' -- \
+        env UCX_RCACHE_ENABLE=n "$info" --why-not || return
     # What is used is not among them.
     ! "$info" --why-not | grep -q 'transport tcp ' && ! "$info" --why-not | grep -q 'transport sm' &&
         ! UCX_TLS=all,ofi_shm "$info" --why-not | grep -q 'transport shm'

@@ -24,7 +24,7 @@ struct setting {
 bool settings(std::vector<setting> *list);
 
 struct unused {
-    std::string kind; // "provider", "transport" or "domain"
+    std::string kind; // "provider", "transport", "domain" or "cache"
     std::string name;
     std::string device; // or ""
     std::string why;

@@ -6,6 +6,7 @@
 #include "ucp/core/config.h"
 #include "ucp/core/resources.h"
 #include "ucs/error.h"
+#include "ucs/rcache/memory_watch.h"
 #include "uct/base/component.h"
 #include "uct/ofi/core/absences.h"
 
@@ -101,6 +102,17 @@ void check_component(uct_component *component, selections *select, bool *spare_i
     }
 }
 
+void check_region_cache(const ucp_config &config, std::vector<unused> *list)
+{
+    std::string why = ucs::memory_watch::why_not();
+    if (config.values.rcache_enable == ucs::config::ternary::no) {
+        why = "UCX_RCACHE_ENABLE leaves it out";
+    }
+    if (!why.empty()) {
+        list->push_back({"cache", "of registrations", "", why});
+    }
+}
+
 } // namespace
 
 bool not_used(std::vector<unused> *list)
@@ -110,6 +122,7 @@ bool not_used(std::vector<unused> *list)
                    list->push_back({"provider", a.provider, a.device, a.why});
                }
                ucp_config config(nullptr, nullptr);
+               check_region_cache(config, list);
                selections select(config);
                bool spare_is_served = false;
                for (uct_component *component : uct::components()) {

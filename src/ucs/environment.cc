@@ -40,7 +40,8 @@ constexpr explanation explanations[] = {
     {reason::hooks, "no memory call is intercepted"},
     {reason::devices, "memory of accelerators is not served"},
     {reason::device_list, "each of these transports has one device; see UCX_TLS"},
-    {reason::cache, "registrations are cached by libfabric, which has FI_MR_CACHE_* variables"},
+    {reason::cache, "the registration cache has UCX_RCACHE_ENABLE, UCX_RCACHE_MAX_SIZE and "
+                    "UCX_RCACHE_MAX_REGIONS"},
     {reason::progress, "progress has no such choice"},
     {reason::signals, "no signal is handled, and errors end no process"},
     {reason::profile, "there is no profile, memory tracking or virtual file system"},

@@ -194,7 +194,7 @@ constexpr ucx_variable rows[] = {
     {"PROTO_INDIRECT_ID", "auto", none, reason::protocols},
     {"PROTO_INFO", "n", honoured, reason::served},
     {"RCACHE_CHECK_PFN", "0", none, reason::cache},
-    {"RCACHE_ENABLE", "try", none, reason::cache},
+    {"RCACHE_ENABLE", "try", honoured, reason::served},
     {"RCACHE_STAT_MAX", "1M", none, reason::cache},
     {"RCACHE_STAT_MIN", "4K", none, reason::cache},
     {"RC_MLX5_ADDR_TYPE", "auto", none, reason::mlx5},

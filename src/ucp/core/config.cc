@@ -152,6 +152,16 @@ constexpr field fields[] = {
      "costs some microseconds of a processor. 0 or inf: such a worker does not sleep, "
      "ucp_worker_arm() answers busy.",
      offsetof(config, wakeup_interval), &time_},
+    {"RCACHE_ENABLE", "try",
+     "Whether buffers stay registered after an operation, where the core needs that and it is "
+     "dear. "
+     "try: where the kernel tells of memory that is unmapped (userfaultfd); y: fail where it does "
+     "not.",
+     offsetof(config, rcache_enable), &ternary_},
+    {"RCACHE_MAX_SIZE", "inf", "Bytes that stay registered with each device.",
+     offsetof(config, rcache_max_size), &size_},
+    {"RCACHE_MAX_REGIONS", "inf", "Regions that stay registered with each device.",
+     offsetof(config, rcache_max_regions), &ulong_},
     {"UNIFIED_MODE", "n", "Accepted for compatibility; has no effect.",
      offsetof(config, unified_mode), &bool_},
     {"ADDRESS_VERSION", "v1", "Accepted for compatibility; has no effect.",

@@ -46,6 +46,9 @@ struct config {
     ucs::config::ternary progress_yield;
     double arm_poll_time;
     double wakeup_interval;
+    ucs::config::ternary rcache_enable;
+    size_t rcache_max_size;
+    size_t rcache_max_regions;
     bool unified_mode;
     address_format address_version;
     bool strict;

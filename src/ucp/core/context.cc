@@ -218,6 +218,7 @@ ucp_context::ucp_context(const ucp_params_t *params, const ucp_config_t *from)
 
     try {
         ucp::builder(*this, *from).run();
+        ucp::open_region_caches(this);
     } catch (...) {
         release();
         throw;
@@ -241,6 +242,9 @@ ucp_context::~ucp_context()
 
 void ucp_context::release() noexcept
 {
+    for (auto &r : regions) {
+        r.reset();
+    }
     for (ucp::md &m : mds) {
         uct_md_close(m.md);
     }

@@ -7,12 +7,14 @@
 
 #include "ucp/core/config.h"
 #include "ucp/mem/mem_table.h"
+#include "ucp/mem/registration.h"
 #include "ucs/lock.h"
 
 #include <ucp/api/ucp.h>
 #include <uct/api/uct.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -71,6 +73,7 @@ struct ucp_context {
 
     std::vector<ucp::md> mds; // index = md index in rkeys and worker addresses
     unsigned md_count = 0;
+    std::unique_ptr<ucp::md_regions> regions[ucp::MAX_MDS]; // of those whose registrations are dear
     std::vector<ucp::tl_resource> resources; // best first; index travels in worker addresses
 
     ucs::opt_lock lock; // of the listeners' connection requests

@@ -25,6 +25,7 @@
 #include <uct/api/uct.h>
 
 #include "ucp/core/dt.h"
+#include "ucp/mem/registration.h"
 #include "ucs/compiler.h"
 #include "ucs/list.h"
 #include "ucs/match.h"
@@ -158,15 +159,15 @@ struct ucp_request {
     // The rendezvous state of both sides.
     struct rndv_part {
         // NULL in a request that has just been taken.
-        uct_mem_h memh;          // temporary registration, undone by complete()
+        ucp::registration reg;   // of this operation, undone by complete()
         ucp::rail_memory *rails; // registrations of further rails, undone by complete()
-        uct_mem_h zmemh;         // what zcopy passes: memh, or the one of the user's handle
+        uct_mem_h zmemh;         // what zcopy passes: reg's, or the one of the user's handle
         uct_component_h cmpt;    // of bundle, when that is unpacked
 
         uct_rkey_bundle_t bundle;
         uint64_t remote_req;  // the other side's request id
         uint64_t remote_addr; // sender's buffer (get)
-        uint8_t md;           // of memh
+        uint8_t md;           // of reg
         uint8_t lane;         // that gets
         size_t posted;        // bytes asked for or sent
     };

@@ -19,7 +19,7 @@ void rail_memory_release(rail_memory *memory) noexcept
 {
     for (unsigned i = 0; i < memory->count; ++i) {
         if (memory->owned[i]) {
-            uct_md_mem_dereg(memory->context->mds[memory->md[i]].md, memory->memh[i]);
+            drop_registration(memory->context, memory->md[i], memory->reg[i]);
         }
     }
     delete memory;
@@ -29,19 +29,19 @@ bool rail_memory_add(ucp_request *req, rail_memory *memory, uint8_t md_index,
                      unsigned access) noexcept
 {
     const md &m = req->worker->context->mds[md_index];
-    uct_mem_h memh = nullptr;
+    registration reg;
     bool users = req->user_memh && (req->user_memh->md_map & (1u << md_index));
     bool needed = access != UCT_MD_MEM_ACCESS_RMA || m.attr.cap.flags & UCT_MD_FLAG_NEED_MEMH;
     if (users) {
-        memh = req->user_memh->memh[md_index];
+        reg.memh = req->user_memh->memh[md_index];
     } else if (needed && (!(m.attr.cap.flags & UCT_MD_FLAG_REG) ||
-                          uct_md_mem_reg(m.md, req->dt.contig_ptr(), req->dt.length(),
-                                         access | UCT_MD_MEM_FLAG_HIDE_ERRORS, &memh) != UCS_OK)) {
+                          make_registration(memory->context, md_index, req->dt.contig_ptr(),
+                                            req->dt.length(), access, &reg) != UCS_OK)) {
         return false;
     }
     unsigned i = memory->count++;
     memory->md[i] = md_index;
-    memory->memh[i] = memh;
+    memory->reg[i] = reg;
     memory->owned[i] = needed && !users;
     return true;
 }
@@ -76,7 +76,7 @@ size_t rails_pack_keys(ucp_request *req, uint8_t md_index, uct_mem_h memh, void 
     if (const rail_memory *more = req->rndv.rails) {
         for (unsigned i = 0; i < more->count; ++i) {
             map |= static_cast<uint16_t>(1u << more->md[i]);
-            by_md[more->md[i]] = more->memh[i];
+            by_md[more->md[i]] = more->reg[i].memh;
         }
     }
     return pack_rkeys(req->worker->context, map, by_md, dest, RTS_RKEY_MAX);

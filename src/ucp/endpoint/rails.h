@@ -20,7 +20,7 @@ struct rail_memory {
     ucp_context *context;
     unsigned count;
     uint8_t md[MAX_RAILS];
-    uct_mem_h memh[MAX_RAILS];
+    registration reg[MAX_RAILS];
     bool owned[MAX_RAILS]; // not the user's handle
 };
 void rail_memory_release(rail_memory *memory) noexcept;

@@ -33,24 +33,23 @@ void announced_memory::release(const entry &e) noexcept
     if (e.rails) {
         rail_memory_release(e.rails);
     }
-    if (e.memh) {
-        uct_md_mem_dereg(e.md, e.memh);
+    if (e.reg.memh) {
+        drop_registration(worker_->context, e.md, e.reg);
     }
 }
 
 void announced_memory::keep(ucp_request *req) noexcept
 {
     uint64_t peer = req->ep->control->peer_uuid;
-    if ((!req->rndv.memh && !req->rndv.rails) || !reaches(worker_, peer, req->ep)) {
+    if ((!req->rndv.reg.memh && !req->rndv.rails) || !reaches(worker_, peer, req->ep)) {
         return;
     }
     try {
-        entries_.push_back({req->id, peer, worker_->context->mds[req->rndv.md].md, req->rndv.memh,
-                            req->rndv.rails});
+        entries_.push_back({req->id, peer, req->rndv.md, req->rndv.reg, req->rndv.rails});
     } catch (const std::bad_alloc &) {
         return; // the others may suffer
     }
-    req->rndv.memh = nullptr;
+    req->rndv.reg = {};
     req->rndv.rails = nullptr;
 }
 

@@ -7,7 +7,7 @@
 // it has gone and the connection with it.
 #pragma once
 
-#include <uct/api/uct.h>
+#include "ucp/mem/registration.h"
 
 #include <cstdint>
 #include <vector>
@@ -38,11 +38,11 @@ class announced_memory {
     struct entry {
         uint64_t request_id;
         uint64_t peer_uuid;
-        uct_md_h md;
-        uct_mem_h memh;
+        uint8_t md;
+        registration reg;
         rail_memory *rails;
     };
-    static void release(const entry &e) noexcept;
+    void release(const entry &e) noexcept;
 
     ucp_worker *const worker_;
     std::vector<entry> entries_;

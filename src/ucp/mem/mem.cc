@@ -240,22 +240,22 @@ ucs_status_t reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length
         *memh_p = user->memh[md_index];
         return UCS_OK;
     }
-    if (req->rndv.memh) {
+    if (req->rndv.reg.memh) {
         if (req->rndv.md == md_index) {
-            *memh_p = req->rndv.memh;
+            *memh_p = req->rndv.reg.memh;
             return UCS_OK;
         }
         release_memh(req);
     }
-    uct_mem_h memh;
-    ucs_status_t status = uct_md_mem_reg(req->worker->context->mds[md_index].md, buffer, length,
-                                         access | UCT_MD_MEM_FLAG_HIDE_ERRORS, &memh);
+    registration made;
+    ucs_status_t status =
+        make_registration(req->worker->context, md_index, buffer, length, access, &made);
     if (status != UCS_OK) {
         return status;
     }
-    req->rndv.memh = memh;
+    req->rndv.reg = made;
     req->rndv.md = md_index;
-    *memh_p = memh;
+    *memh_p = made.memh;
     return UCS_OK;
 }
 
@@ -286,9 +286,9 @@ void release_memh(ucp_request *req) noexcept
         rail_memory_release(req->rndv.rails);
         req->rndv.rails = nullptr;
     }
-    if (req->rndv.memh) {
-        uct_md_mem_dereg(req->worker->context->mds[req->rndv.md].md, req->rndv.memh);
-        req->rndv.memh = nullptr;
+    if (req->rndv.reg.memh) {
+        drop_registration(req->worker->context, req->rndv.md, req->rndv.reg);
+        req->rndv.reg = {};
     }
     req->rndv.zmemh = nullptr;
 }

@@ -110,7 +110,7 @@ bool start_native(ucp_request *req, ucs_status_t (*progress)(ucp_request *) noex
 void next_share(ucp_request *req) noexcept
 {
     ++req->rma.rail;
-    req->rndv.zmemh = req->rndv.rails->memh[req->rma.rail - 1];
+    req->rndv.zmemh = req->rndv.rails->reg[req->rma.rail - 1].memh;
     take_share(req);
 }
 

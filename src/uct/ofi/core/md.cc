@@ -131,8 +131,10 @@ void md::query(uct_md_attr_t *attr)
     attr->cap.reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->cap.detect_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
-    attr->reg_cost.c = needs_local ? 50e-6 : 1e-6;
-    attr->reg_cost.m = needs_local ? 0.05e-9 : 0;
+    // Pages are locked, or a device is asked for a key.
+    bool is_dear = needs_local || carrier;
+    attr->reg_cost.c = is_dear ? 50e-6 : 1e-6;
+    attr->reg_cost.m = is_dear ? 0.05e-9 : 0;
     snprintf(attr->component_name, sizeof(attr->component_name), "%s",
              uct_md::component.name.c_str());
     attr->rkey_packed_size =
