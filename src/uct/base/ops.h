@@ -26,7 +26,8 @@ struct thunk<Class, Method, Guard> {
     static R call(Handle handle, A... args)
     {
         [[maybe_unused]] Guard guard(handle);
-        return (static_cast<Class *>(handle)->*Method)(args...);
+        Class &object = *static_cast<Class *>(handle); // g++ for Arm takes the pointer for null
+        return (object.*Method)(args...);
     }
 };
 
