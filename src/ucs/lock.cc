@@ -3,6 +3,7 @@
 #include "ucs/lock.h"
 
 #include "ucs/process_fence.h"
+#include "ucs/processor.h"
 
 namespace ucs {
 
@@ -18,9 +19,7 @@ void opt_lock::wait()
         if (held_.load(std::memory_order_relaxed) == 0 && try_take()) {
             return;
         }
-#if defined(__x86_64__) || defined(__i386__)
-        __builtin_ia32_pause();
-#endif
+        relax();
     }
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     if (!holder_fences_) {

@@ -30,10 +30,12 @@ void rail_memory_release(rail_memory *memory) noexcept;
 bool rail_memory_add(ucp_request *req, rail_memory *memory, uint8_t md_index,
                      unsigned access) noexcept;
 
-// What a rail with this part of the bandwidth takes of `left` bytes: whole pages.
+constexpr size_t RAIL_GRANULE = 4096; // a piece begins where copies are fast; no page of any size
+
+// What a rail with this part of the bandwidth takes of `left` bytes.
 inline size_t rail_share(size_t left, double part) noexcept
 {
-    return static_cast<size_t>(static_cast<double>(left) * part) / 4096 * 4096;
+    return static_cast<size_t>(static_cast<double>(left) * part) / RAIL_GRANULE * RAIL_GRANULE;
 }
 
 // Registers the sender's buffer for its further rails, if the message is worth it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The queue of `sm`: one inbox for each receiving interface, in memory that any number of senders
-// map. It is a ring of slots. Each has a claim, which senders compete for; a pair of cache lines
+// map. It is a ring of slots. Each has a claim, which senders compete for; a line of 128 bytes
 // with a mark and the bytes of a small message; and a frame for a message that does not fit there.
 // A claim and its slot lie apart, since the receiver looks at marks all the time: what it looks at,
 // a sender writes once.
@@ -42,12 +42,33 @@
 // which the store leaves the processor, the bell does not ring: hole_is_ready() finds such a
 // message, and a receiver that sleeps over a hole asks it now and then.
 //
+// Memory order, for processors that reorder more than x86. Where one word decides, its atomic
+// operations have one order for all. What has to be seen together:
+//   - A message. The sender writes data or frame, then the mark with release; the receiver loads
+//     the mark with acquire, then reads. It finds the claim's owner, too, which was written before.
+//   - A slot that is used again. The receiver has copied the message, then stores position with
+//     release; a sender loads position with acquire before it goes beyond its limit_. A hole's slot
+//     comes back by end_turn(), a release store of the claim, which the next sender's
+//     compare-and-swap acquires.
+//   - Messages of one sender. The first one's mark is stored before the second one's claim and mark
+//     are, both with release. So take_hole(), after the later mark was acquired, finds the earlier.
+//   - Arming. Sender and receiver change the same claim by compare-and-swap: one of them is first.
+//     That no higher index is claimed follows from the claims alone: a sender goes to an index only
+//     when the one below has been won, by itself or by the sender whose hint it follows.
+//   - The bell. A sender stores the mark before it writes to the pipe; the system call that reports
+//     the byte returns after that, and the receiver finds the mark.
+//   - The tail is a hint: it may be seen before the claim that it follows. An index that is claimed
+//     because of it was free, and the receiver waits for the lower one first.
+//   - Puts by stores are seen before the messages behind them, whose marks have release. Two puts
+//     are in order when a fence of the endpoint or the interface is between them.
+//
 // Trust. Every attached sender can write all of this memory. The receiver reads each claim and mark
 // once, checks its copy and never follows anything in the memory beyond its bounds; attribution and
 // progress hold as long as senders keep to the protocol (they are processes of the same user).
 #pragma once
 
 #include "ucs/compiler.h"
+#include "ucs/processor.h"
 
 #include <atomic>
 #include <bitset>
@@ -122,19 +143,21 @@ struct slot {
     std::atomic<uint64_t> mark;
     char data[inline_size];
 };
-static_assert(sizeof(slot) == 128);
+static_assert(sizeof(slot) == ucs::cache_line);
 
-// What both sides map. 128 bytes between what the receiver writes and what the senders write.
+// What both sides map. What the receiver writes lies apart from what the senders write.
 struct page {
     uint64_t magic;
-    uint64_t nonce;                          // random; the inbox's address has it, too
-    alignas(128) std::atomic<uint64_t> tail; // a hint: the index that the next sender tries first
-    alignas(128) std::atomic<uint64_t> position; // all slots below have been read, or are holes
-    alignas(128) std::atomic<uint64_t> senders[max_senders + 1]; // pid | birth << 32; 0: no sender.
-                                                                 // [0] is not used
-    alignas(128) std::atomic<uint64_t> claims[slot_count];
-    alignas(128) slot slots[slot_count];
-    alignas(128) char frames[slot_count][segment_size];
+    uint64_t nonce; // random; the inbox's address has it, too
+    // A hint: the index that the next sender tries first.
+    alignas(ucs::cache_line) std::atomic<uint64_t> tail;
+    // All slots below have been read, or are holes.
+    alignas(ucs::cache_line) std::atomic<uint64_t> position;
+    // pid | birth << 32; 0: no sender. [0] is not used.
+    alignas(ucs::cache_line) std::atomic<uint64_t> senders[max_senders + 1];
+    alignas(ucs::cache_line) std::atomic<uint64_t> claims[slot_count];
+    alignas(ucs::cache_line) slot slots[slot_count];
+    alignas(ucs::cache_line) char frames[slot_count][segment_size];
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 

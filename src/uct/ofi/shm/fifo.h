@@ -27,6 +27,7 @@
 
 #include "ucs/compiler.h"
 #include "ucs/copy.h"
+#include "ucs/processor.h"
 #include "ucs/tsan.h"
 #include "uct/ofi/shm/doorbell.h"
 
@@ -69,23 +70,24 @@ static_assert(fifo_frame_size <= UINT16_MAX);
 
 struct fifo_queue {
     // Of claiming and leaving.
-    alignas(64) std::atomic<uint64_t> claimed_by; // id of an interface; 0: free
-    std::atomic<uint32_t> left;                   // its owner has gone
-    uint32_t owners;                              // before the one it has now
+    alignas(ucs::cache_line) std::atomic<uint64_t> claimed_by; // id of an interface; 0: free
+    std::atomic<uint32_t> left;                                // its owner has gone
+    uint32_t owners;                                           // before the one it has now
     // The receiver's.
-    alignas(64) std::atomic<uint32_t> consumed;
+    alignas(ucs::cache_line) std::atomic<uint32_t> consumed;
     std::atomic<uint32_t> vacated;
     std::atomic<uint32_t> passed;
-    alignas(64) fifo_slot slots[fifo_slots];
-    alignas(64) char frames[fifo_frames][fifo_frame_size];
+    alignas(ucs::cache_line) fifo_slot slots[fifo_slots];
+    alignas(ucs::cache_line) char frames[fifo_frames][fifo_frame_size];
 };
-static_assert(fifo_frame_size % 64 == 0);
+static_assert(fifo_frame_size % ucs::cache_line == 0);
 
 // All zeros in the beginning. What is not touched takes no memory.
 struct fifo_pages {
-    alignas(64) std::atomic<uint32_t> used; // queues that were ever claimed: the first ones
-    std::atomic<uint32_t> departures;       // queues that were ever left
-    alignas(64) fifo_queue queues[fifo_queues];
+    // Queues that were ever claimed: the first ones.
+    alignas(ucs::cache_line) std::atomic<uint32_t> used;
+    std::atomic<uint32_t> departures; // queues that were ever left
+    alignas(ucs::cache_line) fifo_queue queues[fifo_queues];
 };
 
 // The sender's half. For one thread at a time.
@@ -305,7 +307,7 @@ class receive_fifos {
     template <class To>
     UCS_NOINLINE void read_frame_to_stack(uint32_t i, uint8_t id, size_t length, To &to)
     {
-        alignas(64) char data[fifo_frame_size];
+        alignas(ucs::cache_line) char data[fifo_frame_size];
         memcpy(data, pages_->queues[i].frames[states_[i].next_frame % fifo_frames], length);
         vacate(i);
         consume(i);
