@@ -20,13 +20,14 @@ TEST(copy_small, copies_so_many_bytes_and_no_more)
         for (size_t i = 0; i < length; ++i) {
             from[i] = static_cast<char>(i + 1);
         }
-        std::vector<char> to(longest + 2, -1);
+        constexpr char untouched = 0x5a;
+        std::vector<char> to(longest + 2, untouched);
         ucs::copy_small(to.data() + 1, from.get(), length);
-        EXPECT_EQ(-1, to[0]) << length;
+        EXPECT_EQ(untouched, to[0]) << length;
         for (size_t i = 0; i < length; ++i) {
             EXPECT_EQ(from[i], to[i + 1]) << length;
         }
-        EXPECT_EQ(-1, to[length + 1]) << length;
+        EXPECT_EQ(untouched, to[length + 1]) << length;
     }
 }
 
