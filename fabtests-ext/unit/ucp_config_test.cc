@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A configuration file that the caller names reaches the transports, too.
+#include "fabtests-ext/common/emulated.h"
 #include "ucp/core/context.h"
 #include "ucp/core/worker.h"
 #include "ucs/log.h"
@@ -156,6 +157,7 @@ TEST(ucp_config, names_the_variable_of_the_environment)
 // Discovery happens once in a process, so the test has one of its own.
 TEST(ucp_config, names_the_core_of_tcp_that_is_not_here)
 {
+    SKIP_IF_EMULATED("no program is executed");
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_EXIT(
         {

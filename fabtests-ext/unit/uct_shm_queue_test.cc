@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a killed process has reserved in a queue of the shm core and not committed is skipped, and
 // what stands behind it arrives.
+#include "fabtests-ext/common/emulated.h"
 #include "fabtests-ext/conformance/common/uct_peer_process.h"
 #include "ucs/sys.h"
 #include "uct/ofi/core/address.h"
@@ -154,6 +155,7 @@ TEST_F(damaged_shm_queue, is_gone_round_once)
 
 TEST(shm_peer, that_is_killed_between_reserving_and_committing_stops_nobody)
 {
+    SKIP_IF_EMULATED("a process that was forked has its parent's start time in /proc/self/stat");
     peer_process victim("shm", {}, [](entity &, const entity::address &us) {
         return reserve_entry(region_of(us));
     });
