@@ -266,10 +266,8 @@ TEST_P(ucp_am, rendezvous_begins_sooner_for_memory_that_the_peer_can_map)
     EXPECT_TRUE(is_rendezvous(plain.data(), above));
     EXPECT_TRUE(is_rendezvous(mapped.data, above));
     bool over_shm = opts.tls.starts_with("ofi_shm") || opts.tls.starts_with("sm");
-    size_t first = over_shm              ? 49152
-                   : opts.tls == "verbs" ? 40960
-                   : opts.tls == "self"  ? 8192
-                                         : 98304;
+    bool over_sockets = opts.tls.starts_with("tcp") || opts.tls == "sockets";
+    size_t first = over_shm ? 49152 : over_sockets ? 98304 : opts.tls == "self" ? 8192 : 40960;
     EXPECT_FALSE(is_rendezvous(plain.data(), first - 1));
     EXPECT_TRUE(is_rendezvous(plain.data(), first));
     EXPECT_EQ(over_shm,

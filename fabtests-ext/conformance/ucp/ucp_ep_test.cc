@@ -4,7 +4,9 @@
 // close.
 #include "fabtests-ext/common/ucp_entity.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 
 using namespace ucp_test;
 
@@ -380,8 +382,10 @@ class ucp_segments : public testing::TestWithParam<const char *> {
     {
         options o;
         o.tls = GetParam();
-        constexpr const char *variables[] = {"UCX_TCP_SEG_SIZE", "UCX_SHM_SEG_SIZE",
-                                             "UCX_SM_SEG_SIZE", "UCX_VERBS_SEG_SIZE"};
+        std::string first = o.tls.substr(0, o.tls.find(','));
+        std::transform(first.begin(), first.end(), first.begin(), toupper);
+        std::string own = "UCX_" + first + "_SEG_SIZE";
+        const char *variables[] = {own.c_str(), "UCX_SHM_SEG_SIZE", "UCX_VERBS_SEG_SIZE"};
         for (const char *name : variables) {
             setenv(name, size, 1);
         }
@@ -491,7 +495,8 @@ TEST_P(ucp_segments, b054_headers_fit_the_smaller_one)
             EXPECT_EQ(UCS_ERR_INVALID_PARAM, send(header.size()));
             EXPECT_EQ(UCS_OK, send(most));
             ++count;
-            ASSERT_TRUE(run_until({small_.get()}, [&] { return seen.count == count; }));
+            ASSERT_TRUE(
+                run_until({small_.get(), large_.get()}, [&] { return seen.count == count; }));
             EXPECT_EQ(seen.bytes, std::vector<char>(header.begin(), header.begin() + most));
         }
     }
