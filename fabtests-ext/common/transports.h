@@ -47,8 +47,24 @@ inline std::string transports_name(const testing::TestParamInfo<const char *> &i
 
 namespace prov_test {
 
-// Each of the two ways on a node beside tcp, and tcp alone.
-constexpr const char *on_node_and_tcp[] = {"\\sm,tcp", "ofi_shm,tcp", "tcp"};
+// Each of the two ways on a node beside tcp, and tcp alone; or what UCXLIKE_TEST_TLS names.
+inline std::vector<const char *> transports()
+{
+    return ucp_test::transports({"\\sm,tcp", "ofi_shm,tcp", "tcp"});
+}
+
+// An `Over` of each kind of endpoint over each of those. It begins with the two.
+template <class Over>
+std::vector<Over> endpoints_over(std::initializer_list<decltype(Over::type)> types)
+{
+    std::vector<Over> all;
+    for (auto type : types) {
+        for (const char *set : transports()) {
+            all.push_back({.type = type, .transports = set});
+        }
+    }
+    return all;
+}
 
 // "\sm,tcp" is called sm.
 inline std::string first_transport(const char *set)

@@ -598,10 +598,7 @@ TEST_P(prov_atomic_test, is_atomic)
 }
 
 INSTANTIATE_TEST_SUITE_P(, prov_atomic_test,
-                         testing::Values(over{FI_EP_RDM, "\\sm,tcp"},
-                                         over{FI_EP_RDM, "ofi_shm,tcp"}, over{FI_EP_RDM, "tcp"},
-                                         over{FI_EP_MSG, "\\sm,tcp"},
-                                         over{FI_EP_MSG, "ofi_shm,tcp"}, over{FI_EP_MSG, "tcp"}),
+                         testing::ValuesIn(prov_test::endpoints_over<over>({FI_EP_RDM, FI_EP_MSG})),
                          [](const auto &i) {
                              return std::string(i.param.type == FI_EP_RDM ? "rdm_" : "msg_") +
                                     prov_test::first_transport(i.param.transports);

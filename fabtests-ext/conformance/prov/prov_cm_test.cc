@@ -709,7 +709,7 @@ TEST_P(prov_cm_test, idle_connection_takes_one_descriptor)
     run(server, client);
 }
 
-INSTANTIATE_TEST_SUITE_P(, prov_cm_test, testing::ValuesIn(prov_test::on_node_and_tcp),
+INSTANTIATE_TEST_SUITE_P(, prov_cm_test, testing::ValuesIn(prov_test::transports()),
                          [](const auto &i) { return prov_test::first_transport(i.param); });
 
 } // namespace

@@ -572,7 +572,7 @@ TEST_P(prov_mc_test, a_group_that_cannot_be_reached_is_not_joined)
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(, prov_mc_test, testing::ValuesIn(prov_test::on_node_and_tcp),
+INSTANTIATE_TEST_SUITE_P(, prov_mc_test, testing::ValuesIn(prov_test::transports()),
                          [](const auto &i) { return prov_test::first_transport(i.param); });
 
 } // namespace

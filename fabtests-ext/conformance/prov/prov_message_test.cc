@@ -520,10 +520,7 @@ TEST_P(prov_message_test, wakes_who_sleeps)
 }
 
 INSTANTIATE_TEST_SUITE_P(, prov_message_test,
-                         testing::Values(over{FI_EP_RDM, "\\sm,tcp"},
-                                         over{FI_EP_RDM, "ofi_shm,tcp"}, over{FI_EP_RDM, "tcp"},
-                                         over{FI_EP_MSG, "\\sm,tcp"},
-                                         over{FI_EP_MSG, "ofi_shm,tcp"}, over{FI_EP_MSG, "tcp"}),
+                         testing::ValuesIn(prov_test::endpoints_over<over>({FI_EP_RDM, FI_EP_MSG})),
                          [](const auto &i) {
                              std::string n = i.param.type == FI_EP_RDM ? "rdm_" : "msg_";
                              return n + prov_test::first_transport(i.param.transports);

@@ -499,7 +499,7 @@ TEST(prov_queue_test, a_counter_can_be_set_and_waited_for)
 // fi_trywait and poll of queue and counter together: no arrival is slept through.
 TEST(prov_queue_test, native_waiting_misses_nothing)
 {
-    for (const char *transports : prov_test::on_node_and_tcp) {
+    for (const char *transports : prov_test::transports()) {
         auto server = [=](partner &p) {
             setenv("FI_UCXLIKE_TLS", transports, 1);
             options o = with_wait(FI_WAIT_FD);
@@ -771,7 +771,7 @@ TEST(prov_queue_test, a_poll_set_sees_a_counter_change)
 // With FI_PROGRESS_AUTO a target that does nothing is written to, and receives.
 TEST(prov_queue_test, auto_progress_serves_who_does_nothing)
 {
-    for (const char *transports : prov_test::on_node_and_tcp) {
+    for (const char *transports : prov_test::transports()) {
         auto options_of = [](bool target) {
             options o;
             o.caps = FI_MSG | FI_TAGGED | FI_RMA;

@@ -316,7 +316,7 @@ TEST(prov_rdm_test, counts_accesses_to_a_region)
 // Two endpoints, one queue of receives; the completion goes to the endpoint that was sent to.
 TEST(prov_rdm_test, endpoints_share_receives)
 {
-    for (const char *transports : prov_test::on_node_and_tcp) {
+    for (const char *transports : prov_test::transports()) {
         constexpr int each = 200;
         constexpr size_t n = 20000;
         auto server = [=](partner &p) {

@@ -250,7 +250,7 @@ TEST_P(prov_restart_test, reaches_every_life_and_ends_what_was_under_way)
     EXPECT_EQ(run_pair(with(mother), with(child), 60 + static_cast<int>(lives())), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(, prov_restart_test, testing::ValuesIn(prov_test::on_node_and_tcp),
+INSTANTIATE_TEST_SUITE_P(, prov_restart_test, testing::ValuesIn(prov_test::transports()),
                          [](const auto &i) { return prov_test::first_transport(i.param); });
 
 } // namespace
