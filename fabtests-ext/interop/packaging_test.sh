@@ -132,7 +132,7 @@ spack|Executabel is not known|packaging/spack/ucxlike/package.py|s/Executable/Ex
 conda|no YAML|packaging/conda/meta.yaml|s/^about:/about/
 conda|about: license_file is missing|packaging/conda/meta.yaml|/license_file/d
 conda|./boot.sh is not in the tree|packaging/conda/meta.yaml|s/autogen.sh/boot.sh/
-container|Debian has no package libfabric-bin99|packaging/container/Containerfile|s/libfabric-bin /libfabric-bin99 /
+container|Debian has no package libhwloc99|packaging/container/Containerfile|s/libhwloc15/libhwloc99/
 container|there is no program mak|packaging/container/Containerfile|s/make -j/mak -j/
 container|COPY --from=builder|packaging/container/Containerfile|s/from=build/from=builder/
 container|RUNN ldconfig is not known|packaging/container/Containerfile|s/^RUN ldconfig/RUNN ldconfig/

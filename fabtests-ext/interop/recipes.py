@@ -277,6 +277,7 @@ def versions():
 # What the modules are called by each recipe.
 NAMES = {
     "libfabric": ("pkgconfig(libfabric)", "libfabric-dev", "libfabric", "libfabric-devel"),
+    "hwloc": ("pkgconfig(hwloc)", "libhwloc-dev", "hwloc", "libhwloc"),
     "nlohmann_json": ("pkgconfig(nlohmann_json)", "nlohmann-json3-dev", "nlohmann-json", "nlohmann_json"),
     "gtest_main": ("pkgconfig(gtest_main)", "libgtest-dev", "googletest", None),
 }
@@ -295,7 +296,7 @@ def dependencies():
                 wrong(f"{path} has no {form.format(name, least).strip()}, which configure asks for")
 
 
-HEADERS = {"FABRIC": "rdma/", "JSON": "nlohmann/", "GTEST": "gtest/"}
+HEADERS = {"FABRIC": "rdma/", "HWLOC": "hwloc.h", "JSON": "nlohmann/", "GTEST": "gtest/"}
 
 
 def files(*ends):

@@ -52,7 +52,7 @@ requires_what_it_uses()
 {
     local required
     required=$(rpm -qp --requires "$(file_of ucxlike-libs)") || return 1
-    grep -q '^libfabric\.so\.1(' <<<"$required" &&
+    grep -q '^libfabric\.so\.1(' <<<"$required" && grep -q '^libhwloc\.so' <<<"$required" &&
         rpm -qp --requires "$(file_of ucxlike)" | grep -q '^ucxlike-libs(.*) = ' || {
         echo "$required"
         return 1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where devices sit in the machine, from sysfs: which PCI function a network device is, and how far
+// Where devices sit in the machine, from hwloc: which PCI function a network device is, and how far
 // it is from the processors this process may run on. Used to choose among devices that reach a peer
 // equally well.
 #pragma once
@@ -7,12 +7,13 @@
 #include <ucs/sys/topo/base/topo.h>
 #include <ucs/type/cpu_set.h>
 
+#include <memory>
 #include <string>
 
 namespace ucs::topo {
 
-// The index of a PCI function in this process's table, assigned on first sight. UNKNOWN when the
-// machine has no such function.
+// The index of a PCI function in this process's table, assigned on first sight. UNKNOWN when hwloc
+// has no such function.
 ucs_sys_device_t device_by_bus_id(const ucs_sys_bus_id_t &bus_id);
 
 // By the name the kernel gives it ("eth0", "rxe0", "mlx5_0"). UNKNOWN for one that is not on a PCI
@@ -42,6 +43,20 @@ std::string bus_id_string(ucs_sys_device_t device);
 // From the processors of this process's affinity mask to the device: no cost inside one NUMA node
 // or for an unknown device, one interconnect crossing otherwise.
 ucs_sys_dev_distance_t distance_from_cpu(ucs_sys_device_t device);
+
+// While it lives, memory that this thread touches first comes from the NUMA nodes of these
+// processors, where there is any left. Does nothing for a set without processors of this machine.
+class memory_near {
+  public:
+    explicit memory_near(const ucs_cpu_set_t &processors);
+    ~memory_near();
+    memory_near(const memory_near &) = delete;
+    memory_near &operator=(const memory_near &) = delete;
+
+  private:
+    struct previous;
+    std::unique_ptr<previous> previous_;
+};
 
 ucs_sys_dev_distance_t distance(ucs_sys_device_t a, ucs_sys_device_t b);
 

@@ -22,6 +22,7 @@ class Ucxlike(AutotoolsPackage):
     depends_on("nlohmann-json@3.9:", type="build")
     depends_on("googletest@1.12:", type="test")
     depends_on("libfabric@1.17:")
+    depends_on("hwloc@2.0:")
 
     conflicts("%gcc@:11", msg="needs C++20 as gcc 12 has it")
 

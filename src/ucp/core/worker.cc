@@ -13,9 +13,9 @@
 #include "ucp/proto/proto.h"
 #include "ucp/proto/stats_names.h"
 #include "ucs/error.h"
-#include "ucs/memory_near.h"
 #include "ucs/stats/stats.h"
 #include "ucs/sys.h"
+#include "ucs/topo.h"
 
 #include <algorithm>
 #include <cmath>
@@ -167,7 +167,7 @@ ucp_worker::ucp_worker(ucp_context *c, const ucp_worker_params_t *params)
                          ucs_status_string(status));
     }
     try {
-        std::optional<ucs::memory_near> near;
+        std::optional<ucs::topo::memory_near> near;
         if (given(UCP_WORKER_PARAM_FIELD_CPU_MASK)) {
             near.emplace(params->cpu_mask);
         }

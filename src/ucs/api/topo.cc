@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ucs_topo_*: the public calls around topo.h. Devices are those that sysfs tells of; what would
-// change that picture (names, classes, user values, other sources) is not supported.
+// ucs_topo_*: the public calls around topo.h. Devices are those that hwloc knows; what would change
+// that picture (names, classes, user values, other sources) is not supported.
 #include "ucs/topo.h"
 #include "ucs/check.h"
 #include "ucs/error.h"
-#include "ucs/sysfs.h"
 
 #include <cfloat>
 #include <climits>
@@ -26,12 +25,34 @@ ucs_status_t found(ucs_sys_device_t device, ucs_sys_device_t *device_p)
     return UCS_OK;
 }
 
+bool parse_bus_id(const char *text, ucs_sys_bus_id_t *id)
+{
+    unsigned domain = 0, bus, slot, function;
+    int end = 0;
+    bool whole = sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &end) == 4;
+    if (!whole) {
+        domain = 0;
+        whole = sscanf(text, "%x:%x.%x%n", &bus, &slot, &function, &end) == 3;
+    }
+    if (!whole || text[end] || domain > 0xffff || bus > 0xff || slot > 0x1f || function > 7) {
+        return false;
+    }
+    *id = {.domain = static_cast<uint16_t>(domain),
+           .bus = static_cast<uint8_t>(bus),
+           .slot = static_cast<uint8_t>(slot),
+           .function = static_cast<uint8_t>(function)};
+    return true;
+}
+
 // The PCI address that a folder of sysfs ends with, after links are followed.
-std::optional<ucs_sys_bus_id_t> sysfs_bus_id(const char *path)
+bool sysfs_bus_id(const char *path, ucs_sys_bus_id_t *id)
 {
     char resolved[PATH_MAX];
-    const char *name = path && realpath(path, resolved) ? strrchr(resolved, '/') : nullptr;
-    return name ? ucs::parse_bus_id(name + 1) : std::nullopt;
+    if (!path || !realpath(path, resolved)) {
+        return false;
+    }
+    const char *name = strrchr(resolved, '/');
+    return name && parse_bus_id(name + 1, id);
 }
 
 // Bytes a second of one lane, after line coding, by the speed in GT/s that sysfs has.
@@ -133,8 +154,8 @@ int ucs_topo_distance_cmp(const ucs_sys_dev_distance_t *distance1,
 
 ucs_sys_device_t ucs_topo_get_sysfs_dev(const char *, const char *sysfs_path, unsigned)
 {
-    auto id = sysfs_bus_id(sysfs_path);
-    return id ? topo::device_by_bus_id(*id) : UCS_SYS_DEVICE_ID_UNKNOWN;
+    ucs_sys_bus_id_t id;
+    return sysfs_bus_id(sysfs_path, &id) ? topo::device_by_bus_id(id) : UCS_SYS_DEVICE_ID_UNKNOWN;
 }
 
 const char *ucs_topo_sys_device_bdf_name(ucs_sys_device_t sys_dev, char *buffer, size_t max)
@@ -151,9 +172,10 @@ const char *ucs_topo_sys_device_bdf_name(ucs_sys_device_t sys_dev, char *buffer,
 ucs_status_t ucs_topo_find_device_by_bdf_name(const char *name, ucs_sys_device_t *sys_dev)
 {
     UCS_CHECK_ARG(name, "ucs_topo_find_device_by_bdf_name: name must not be NULL");
-    auto id = ucs::parse_bus_id(name);
-    UCS_CHECK_ARG(id, "ucs_topo_find_device_by_bdf_name: name \"%s\" is not a PCI address", name);
-    return ucs_topo_find_device_by_bus_id(&*id, sys_dev);
+    ucs_sys_bus_id_t id;
+    UCS_CHECK_ARG(parse_bus_id(name, &id),
+                  "ucs_topo_find_device_by_bdf_name: name \"%s\" is not a PCI address", name);
+    return ucs_topo_find_device_by_bus_id(&id, sys_dev);
 }
 
 ucs_status_t ucs_topo_sys_device_set_name(ucs_sys_device_t, const char *, unsigned)

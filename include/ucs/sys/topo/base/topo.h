@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Devices of the host and how far they are from each other and from memory.
- * UCT and UCP use no more than the device index of this header. The calls tell what sysfs has;
+ * UCT and UCP use no more than the device index of this header. The calls tell what hwloc knows;
  * those that would change it return UCS_ERR_UNSUPPORTED, or do nothing where they return nothing.
  */
 #ifndef UCS_TOPO_H
