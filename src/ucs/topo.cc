@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// See topo.h. The topology is loaded once per process; it costs milliseconds.
+// See topo.h. Which PCI function a device is, and the processors next to it, is a file of sysfs
+// each. The topology, which costs milliseconds (it reads the configuration space of every
+// function), is loaded once for a process that asks for more.
 #include "ucs/topo.h"
 
 #include "ucs/log.h"
 
 #include <hwloc.h>
+#include <hwloc/linux.h>
 
+#include <algorithm>
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <sched.h>
+#include <unistd.h>
 #include <vector>
 
 namespace ucs::topo {
@@ -22,6 +31,92 @@ constexpr ucs_sys_dev_distance_t near = {.latency = 0.0,
                                          .bandwidth = std::numeric_limits<double>::max()};
 constexpr ucs_sys_dev_distance_t far = {.latency = 500e-9, .bandwidth = 17e9};
 
+std::string text_of(const ucs_sys_bus_id_t &id)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%04x:%02x:%02x.%x", id.domain, id.bus, id.slot, id.function);
+    return text;
+}
+
+std::string folder_of(const ucs_sys_bus_id_t &id)
+{
+    return "/sys/bus/pci/devices/" + text_of(id);
+}
+
+// The function that a part of a path in sysfs names; none for another part.
+std::optional<ucs_sys_bus_id_t> function_in(const std::string &part)
+{
+    unsigned domain, bus, slot, function;
+    int end = 0;
+    if (sscanf(part.c_str(), "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &end) != 4 ||
+        part.c_str()[end]) {
+        return std::nullopt;
+    }
+    return ucs_sys_bus_id_t{.domain = static_cast<uint16_t>(domain),
+                            .bus = static_cast<uint8_t>(bus),
+                            .slot = static_cast<uint8_t>(slot),
+                            .function = static_cast<uint8_t>(function)};
+}
+
+// The function that a device is a part of: the last one of its path.
+std::optional<ucs_sys_bus_id_t> function_of(const std::string &device)
+{
+    for (const char *kind : {"/sys/class/net/", "/sys/class/infiniband/"}) {
+        char path[PATH_MAX];
+        if (device.find('/') != std::string::npos || !realpath((kind + device).c_str(), path)) {
+            continue;
+        }
+        std::string rest = path;
+        for (size_t at; (at = rest.rfind('/')) != std::string::npos; rest.resize(at)) {
+            if (auto function = function_in(rest.substr(at + 1))) {
+                return function;
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+// The functions that were asked for; the index is what UCX calls a system device.
+class device_table {
+  public:
+    static device_table &get()
+    {
+        static device_table *instance = new device_table(); // never destroyed, as the topology
+        return *instance;
+    }
+
+    ucs_sys_device_t add(const ucs_sys_bus_id_t &id)
+    {
+        std::lock_guard lock(mutex_);
+        for (size_t i = 0; i < ids_.size(); ++i) {
+            if (text_of(ids_[i]) == text_of(id)) {
+                return static_cast<ucs_sys_device_t>(i);
+            }
+        }
+        if (ids_.size() >= UCS_SYS_DEVICE_ID_MAX) {
+            return UCS_SYS_DEVICE_ID_UNKNOWN;
+        }
+        ids_.push_back(id);
+        return static_cast<ucs_sys_device_t>(ids_.size() - 1);
+    }
+
+    std::optional<ucs_sys_bus_id_t> find(ucs_sys_device_t device)
+    {
+        std::lock_guard lock(mutex_);
+        return device < ids_.size() ? std::optional(ids_[device]) : std::nullopt;
+    }
+
+    unsigned count()
+    {
+        std::lock_guard lock(mutex_);
+        return static_cast<unsigned>(ids_.size());
+    }
+
+  private:
+    std::mutex mutex_;
+    std::vector<ucs_sys_bus_id_t> ids_;
+};
+
 class machine {
   public:
     static machine &get()
@@ -32,36 +127,6 @@ class machine {
         return *instance;
     }
 
-    ucs_sys_device_t device(hwloc_obj_t pci)
-    {
-        if (!pci) {
-            return UCS_SYS_DEVICE_ID_UNKNOWN;
-        }
-        std::lock_guard lock(mutex_);
-        for (size_t i = 0; i < devices_.size(); ++i) {
-            if (devices_[i] == pci) {
-                return static_cast<ucs_sys_device_t>(i);
-            }
-        }
-        if (devices_.size() >= UCS_SYS_DEVICE_ID_MAX) {
-            return UCS_SYS_DEVICE_ID_UNKNOWN;
-        }
-        devices_.push_back(pci);
-        return static_cast<ucs_sys_device_t>(devices_.size() - 1);
-    }
-
-    hwloc_obj_t pci(ucs_sys_device_t device)
-    {
-        std::lock_guard lock(mutex_);
-        return device < devices_.size() ? devices_[device] : nullptr;
-    }
-
-    unsigned count()
-    {
-        std::lock_guard lock(mutex_);
-        return static_cast<unsigned>(devices_.size());
-    }
-
     hwloc_obj_t find(const ucs_sys_bus_id_t &id) const
     {
         return loaded_
@@ -69,32 +134,10 @@ class machine {
                    : nullptr;
     }
 
-    hwloc_obj_t find(const std::string &os_name) const
-    {
-        for (hwloc_obj_t os = nullptr; loaded_ && (os = hwloc_get_next_osdev(topology_, os));) {
-            if (os->name && os_name == os->name) {
-                return pci_parent(os);
-            }
-        }
-        return nullptr;
-    }
-
     // The NUMA nodes next to a PCI function.
     hwloc_const_nodeset_t nodes(hwloc_obj_t pci) const
     {
         return hwloc_get_non_io_ancestor_obj(topology_, pci)->nodeset;
-    }
-
-    // The NUMA nodes of the processors that this thread may run on.
-    bool own_nodes(hwloc_nodeset_t nodes) const
-    {
-        hwloc_cpuset_t cpus = hwloc_bitmap_alloc();
-        bool known = loaded_ && hwloc_get_cpubind(topology_, cpus, HWLOC_CPUBIND_THREAD) == 0;
-        if (known) {
-            hwloc_cpuset_to_nodeset(topology_, cpus, nodes);
-        }
-        hwloc_bitmap_free(cpus);
-        return known;
     }
 
     hwloc_topology_t topology() const { return loaded_ ? topology_ : nullptr; }
@@ -112,70 +155,58 @@ class machine {
         }
     }
 
-    static hwloc_obj_t pci_parent(hwloc_obj_t object)
-    {
-        while (object && object->type != HWLOC_OBJ_PCI_DEVICE) {
-            object = object->parent;
-        }
-        return object;
-    }
-
     hwloc_topology_t topology_ = nullptr;
     bool loaded_ = false;
-    std::mutex mutex_;
-    std::vector<hwloc_obj_t> devices_;
 };
 
 // The topology is not loaded for a device that nobody knows.
 hwloc_obj_t pci_of(ucs_sys_device_t device)
 {
-    return device == UCS_SYS_DEVICE_ID_UNKNOWN ? nullptr : machine::get().pci(device);
+    auto id = device_table::get().find(device);
+    return id ? machine::get().find(*id) : nullptr;
 }
 
 } // namespace
 
 ucs_sys_device_t device_by_bus_id(const ucs_sys_bus_id_t &bus_id)
 {
-    return machine::get().device(machine::get().find(bus_id));
+    return access(folder_of(bus_id).c_str(), F_OK) == 0 ? device_table::get().add(bus_id)
+                                                        : UCS_SYS_DEVICE_ID_UNKNOWN;
 }
 
 ucs_sys_device_t device_by_name(const std::string &os_name)
 {
-    return machine::get().device(machine::get().find(os_name));
+    auto function = function_of(os_name);
+    return function ? device_table::get().add(*function) : UCS_SYS_DEVICE_ID_UNKNOWN;
 }
 
 unsigned device_count()
 {
-    return machine::get().count();
+    return device_table::get().count();
 }
 
 bool bus_id(ucs_sys_device_t device, ucs_sys_bus_id_t *id)
 {
-    hwloc_obj_t pci = pci_of(device);
-    if (!pci) {
-        return false;
+    auto known = device_table::get().find(device);
+    if (known) {
+        *id = *known;
     }
-    const auto &at = pci->attr->pcidev;
-    *id = {.domain = static_cast<uint16_t>(at.domain),
-           .bus = at.bus,
-           .slot = at.dev,
-           .function = at.func};
-    return true;
+    return known.has_value();
 }
 
 const char *name(ucs_sys_device_t device)
 {
-    hwloc_obj_t pci = pci_of(device);
-    if (!pci) {
+    if (!device_table::get().find(device)) {
         return nullptr;
     }
-    if (pci->io_first_child && pci->io_first_child->name) {
+    hwloc_obj_t pci = pci_of(device);
+    if (pci && pci->io_first_child && pci->io_first_child->name) {
         return pci->io_first_child->name;
     }
     static std::mutex mutex;
-    static std::map<ucs_sys_device_t, std::string> names;
+    static auto *names = new std::map<ucs_sys_device_t, std::string>(); // as long as the process
     std::lock_guard lock(mutex);
-    return names.try_emplace(device, bus_id_string(device)).first->second.c_str();
+    return names->try_emplace(device, bus_id_string(device)).first->second.c_str();
 }
 
 ucs_numa_node_t numa_node(ucs_sys_device_t device)
@@ -187,43 +218,43 @@ ucs_numa_node_t numa_node(ucs_sys_device_t device)
 
 void local_cpus(ucs_sys_device_t device, ucs_cpu_set_t *cpus)
 {
-    hwloc_obj_t pci = pci_of(device);
-    if (!pci) {
-        memset(cpus, 0xff, sizeof(*cpus));
+    memset(cpus, 0xff, sizeof(*cpus));
+    auto id = device_table::get().find(device);
+    if (!id) {
         return;
     }
-    memset(cpus, 0, sizeof(*cpus));
-    hwloc_const_cpuset_t close_cpus =
-        hwloc_get_non_io_ancestor_obj(machine::get().topology(), pci)->cpuset;
-    for (int cpu = hwloc_bitmap_first(close_cpus); cpu >= 0 && cpu < UCS_CPU_SETSIZE;
-         cpu = hwloc_bitmap_next(close_cpus, cpu)) {
-        UCS_CPU_SET(cpu, cpus);
+    hwloc_cpuset_t close_cpus = hwloc_bitmap_alloc();
+    if (hwloc_linux_read_path_as_cpumask((folder_of(*id) + "/local_cpus").c_str(), close_cpus) ==
+        0) {
+        memset(cpus, 0, sizeof(*cpus));
+        for (int cpu = hwloc_bitmap_first(close_cpus); cpu >= 0 && cpu < UCS_CPU_SETSIZE;
+             cpu = hwloc_bitmap_next(close_cpus, cpu)) {
+            UCS_CPU_SET(cpu, cpus);
+        }
     }
+    hwloc_bitmap_free(close_cpus);
 }
 
 std::string bus_id_string(ucs_sys_device_t device)
 {
-    hwloc_obj_t pci = pci_of(device);
-    if (!pci) {
-        return "unknown";
-    }
-    char text[32];
-    const auto &id = pci->attr->pcidev;
-    snprintf(text, sizeof(text), "%04x:%02x:%02x.%x", id.domain, id.bus, id.dev, id.func);
-    return text;
+    auto id = device_table::get().find(device);
+    return id ? text_of(*id) : "unknown";
 }
 
 ucs_sys_dev_distance_t distance_from_cpu(ucs_sys_device_t device)
 {
-    hwloc_obj_t pci = pci_of(device);
-    if (!pci) {
+    ucs_cpu_set_t close_cpus;
+    local_cpus(device, &close_cpus);
+    cpu_set_t own;
+    if (sched_getaffinity(0, sizeof(own), &own) != 0) {
         return near;
     }
-    hwloc_nodeset_t own = hwloc_bitmap_alloc();
-    bool known = machine::get().own_nodes(own);
-    bool meets = !known || hwloc_bitmap_intersects(own, machine::get().nodes(pci));
-    hwloc_bitmap_free(own);
-    return meets ? near : far;
+    for (unsigned cpu = 0; cpu < std::min<unsigned>(CPU_SETSIZE, UCS_CPU_SETSIZE); ++cpu) {
+        if (CPU_ISSET(cpu, &own) && ucs_cpu_is_set(cpu, &close_cpus)) {
+            return near;
+        }
+    }
+    return far;
 }
 
 ucs_sys_dev_distance_t distance(ucs_sys_device_t a, ucs_sys_device_t b)

@@ -12,7 +12,7 @@
 
 namespace ucs::topo {
 
-// The index of a PCI function in this process's table, assigned on first sight. UNKNOWN when hwloc
+// The index of a PCI function in this process's table, assigned on first sight. UNKNOWN when the machine
 // has no such function.
 ucs_sys_device_t device_by_bus_id(const ucs_sys_bus_id_t &bus_id);
 
