@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pairing of endpoints, the handshake messages and the peer watch. lanes.cc chooses the lanes.
+// Pairing of endpoints, the handshake messages, and which processes are watched. lanes.cc chooses
+// the lanes.
 #include "ucp/connect/wireup.h"
 
 #include "ucp/connect/cm.h"
@@ -9,10 +10,7 @@
 #include "ucs/error.h"
 #include "ucs/sys.h"
 
-#include <cerrno>
 #include <cstring>
-#include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace ucp {
@@ -197,14 +195,6 @@ void send_ping(ucp_ep *ep) noexcept
     }
 }
 
-peer_watch::~peer_watch()
-{
-    watch.reset();
-    if (pidfd >= 0) {
-        ::close(pidfd);
-    }
-}
-
 void watch_peer(ucp_ep *ep, const unpacked_address &peer)
 {
     const ucs::host_identity &here = ucs::this_host();
@@ -212,24 +202,13 @@ void watch_peer(ucp_ep *ep, const unpacked_address &peer)
         peer.pid == static_cast<uint32_t>(getpid())) {
         return;
     }
-    auto w = std::make_unique<peer_watch>();
-    w->worker = ep->worker;
-    w->ep_id = ep->local_id;
-    w->pidfd = static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0));
-    if (w->pidfd < 0) {
-        if (errno == ESRCH) {
-            ep->worker->post_event({event::kind::disconnected, UCS_OK, ep->local_id});
-        }
-        return;
+    bool ended = false;
+    std::shared_ptr<process_watch> watch = process_watch::of(static_cast<pid_t>(peer.pid), &ended);
+    if (watch) {
+        ep->control->watch.emplace(std::move(watch), ep->worker, ep->local_id);
+    } else if (ended) {
+        ep->worker->post_event({event::kind::disconnected, UCS_OK, ep->local_id});
     }
-    w->watch = ucs::async_watch::fd(
-        w->pidfd, EPOLLIN | EPOLLONESHOT,
-        [](void *arg, uint32_t) {
-            auto *self = static_cast<peer_watch *>(arg);
-            self->worker->post_event({event::kind::disconnected, UCS_OK, self->ep_id});
-        },
-        w.get());
-    ep->control->watch = std::move(w);
 }
 
 namespace {

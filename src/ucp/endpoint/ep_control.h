@@ -5,10 +5,11 @@
 #pragma once
 
 #include "ucp/endpoint/ep.h"
-#include "ucs/async.h"
+#include "ucp/endpoint/process_watch.h"
 #include "ucs/stats/stats.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,14 +40,6 @@ enum class close_phase : uint8_t { none, flushing, disconnecting };
 class cm_connection; // cm_connection.h
 struct cm_addresses;
 struct share_request;
-
-struct peer_watch {
-    ~peer_watch();
-    uint64_t ep_id = 0;
-    ucp_worker *worker = nullptr;
-    int pidfd = -1;
-    ucs::async_watch watch;
-};
 
 struct ep_control {
     ep_control();
@@ -81,7 +74,7 @@ struct ep_control {
     uint32_t sn = 0;
     bool matched = false; // in the worker's matcher
     bool wired = false;   // a request or reply has gone out: the peer may know us
-    std::unique_ptr<peer_watch> watch;
+    std::optional<process_watch::user> watch;
 
     // Endpoints of the connection manager.
     cm_connection *cm = nullptr;
