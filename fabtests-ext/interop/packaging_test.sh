@@ -97,28 +97,54 @@ spec_with_a_mistake()
         grep -q 'bin/ucxlike-run is listed 0 times' "$scratch/complaints"
 }
 
-# What quickstart installs to build, but the runtime parts of the tools and the tests, is what the image installs.
-container_has_what_the_build_needs()
+# names PACKAGES FILE: each of them, as a word.
+names()
 {
     local package status=0
-    for package in $(sed -n '/^readonly BUILD_PACKAGES="/,/"$/{ s/^readonly BUILD_PACKAGES="//; s/"$//; p }' \
-        "$top/quickstart"); do
-        case $package in
-        libgtest-dev | libfabric-bin) continue ;;
-        esac
-        grep -qw -- "$package" "$top/packaging/container/Containerfile" || {
-            echo "the Containerfile does not install $package"
+    for package in $1; do
+        grep -qE -- "(^|[^a-z0-9+-])${package//+/\\+}([^a-z0-9+-]|\$)" "$2" || {
+            echo "${2#"$top"/} does not name $package"
             status=1
         }
     done
     return $status
 }
 
+# What quickstart installs to build, but the runtime parts of the tools and the tests.
+build_packages()
+{
+    sed -n '/^readonly BUILD_PACKAGES="/,/"$/{ s/^readonly BUILD_PACKAGES="//; s/"$//; p }' "$top/quickstart" |
+        tr ' ' '\n' | grep -v -e '^$' -e '^libgtest-dev$' -e '^libfabric-bin$'
+}
+
+all_name_what_the_build_needs()
+{
+    local page asked status=0
+    [ -n "$(build_packages)" ] || return 1
+    for page in README.md docs/tutorial.md packaging/container/Containerfile; do
+        names "$(build_packages)" "$top/$page" || status=1
+    done
+    asked=$(sed -n 's/^Needed from Debian: `\(.*\)`, and$/\1/p' "$top/README.md")
+    build_packages >"$scratch/packages"
+    [ -n "$asked" ] && names "$asked" "$scratch/packages" || status=1
+    return $status
+}
+
+# dpkg-buildpackage refuses to begin without them; the page builds without tests.
+tutorial_installs_what_debian_needs()
+{
+    local packages
+    packages=$(sed -n '/^Build-Depends:/,/^[^ B]/{ s/^Build-Depends://; /^[^ ]/d; s/([^)]*)//g; /<!nocheck>/d; p }' "$top/debian/control" |
+        tr ',' '\n' | sed 's/debhelper-compat/debhelper/; s/ //g')
+    [ -n "$packages" ] && names "$packages" "$top/docs/tutorial.md"
+}
+
 find_installed || skip_all "nothing is installed to look at"
 check "the RPM lists what is installed" rpm_lists_what_is_installed
 check "... and a wrong list is noticed" spec_with_a_mistake
 check "the RPM's file is well formed" rpm_is_well_formed
-check "the container has what the build needs" container_has_what_the_build_needs
+check "README, tutorial and container install what the build needs" all_name_what_the_build_needs
+check "the tutorial installs what dpkg-buildpackage needs" tutorial_installs_what_debian_needs
 for what in spack conda container versions dependencies configure; do
     check "recipes.py: $what" recipe "$top" $what
 done

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Sourced by the tests that build packages, after report.sh: they build from what `make dist` makes of this tree.
+# Sourced by the tests that build from a copy of this tree, after report.sh: from what `make dist` makes of it, or from
+# the tree itself.
 
 # make_tarball FOLDER: puts it there, and nothing else anywhere. `make dist` has one name for it and works in the build
 # directory, which several tests have at the same time.
@@ -12,4 +13,15 @@ make_tarball()
     status=$?
     exec 8>&-
     return $status
+}
+
+# copy_tree TREE FOLDER: as it is, without what git ignores.
+copy_tree()
+{
+    mkdir -p "$2" || return 1
+    if [ -e "$1/.git" ]; then
+        git -C "$1" ls-files -z --cached --others --exclude-standard | tar -C "$1" --null -T - -c | tar -C "$2" -x
+    else
+        tar -C "$1" -c . | tar -C "$2" -x
+    fi
 }

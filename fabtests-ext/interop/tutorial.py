@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tutorial.py PAGE WAY: runs the code blocks of a page in the current folder, one shell for all, as a reader types them,
+# tutorial.py PAGE WAY [SHELL...]: runs the code blocks of a page in the current folder, one shell for all, as a reader types them,
 # and holds what the terminal shows against what the page shows. In a block with lines that begin with "$ ", these are
 # the commands and the others what is printed; a block without such lines is all commands, which print nothing.
 # A comment stands before a block that is not as it is everywhere:
 #   <!-- way: NAME -->         only for readers who take this way
-#   <!-- by hand: REASON -->   not run
+#   <!-- by hand: REASON -->   not run, unless SHELL is given: the command that starts a shell in which this does no harm.
+#                              What such a block prints is not compared. "by hand (NAME)" is for those who take this way
 #   <!-- differs: WORD... -->  anywhere in the page: these words are others in each run, the same ones wherever they stand
 import os
 import pty
 import re
+import resource
 import select
 import signal
 import subprocess
@@ -19,6 +21,7 @@ import time
 
 END = "end of the command"
 PATIENCE = 120
+PATIENCE_BY_HAND = 3600
 
 
 def blocks(page):
@@ -59,12 +62,14 @@ def steps(block):
 class Reader:
     """Types commands and reads the terminal."""
 
-    def __init__(self, differs):
+    def __init__(self, differs, shell=None):
         self.differs = differs
+        self.patience = PATIENCE if not shell else PATIENCE_BY_HAND
+        self.log = "/tmp/by_hand.log"
         self.seen = {}
         self.text = ""
         self.terminal, other = pty.openpty()
-        self.shell = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=other, stderr=other, text=True,
+        self.shell = subprocess.Popen(shell or ["bash"], stdin=subprocess.PIPE, stdout=other, stderr=other, text=True,
                                       start_new_session=True)
         os.close(other)
 
@@ -90,10 +95,10 @@ class Reader:
         return expression, words
 
     def next_line(self):
-        limit = time.monotonic() + PATIENCE
+        limit = time.monotonic() + self.patience
         while "\n" not in self.text:
             if not select.select([self.terminal], [], [], max(0, limit - time.monotonic()))[0]:
-                raise SystemExit(f"nothing more was printed for {PATIENCE} seconds")
+                raise SystemExit(f"nothing more was printed for {self.patience} seconds")
             self.text += os.read(self.terminal, 65536).decode(errors="replace").replace("\r", "")
         line, self.text = self.text.split("\n", 1)
         return line
@@ -122,30 +127,65 @@ class Reader:
             self.seen.update(zip(words, match.groups()))
             expected.pop(0)
 
+    def run_by_hand(self, block):
+        """A whole block, which succeeds, whatever it prints: what that was is shown when it fails."""
+        print("\n".join(block), flush=True)
+        commands = " &&\n".join(block)
+        self.shell.stdin.write(f"{{ {commands}; }} >{self.log} 2>&1 || {{ tail -n 30 {self.log}; false; }}\n"
+                               f"echo '{END}' $?\n")
+        self.shell.stdin.flush()
+        while not (line := self.next_line()).startswith(END):
+            print(line, flush=True)
+        if line.split()[-1] != "0":
+            raise SystemExit(f"exit status {line.split()[-1]}")
+
     def close(self):
         """What was started in the background has ended by itself, without another word."""
         self.run("wait", [])
 
+    def processor_minutes(self):
+        """Of all that the shell has waited for: it has to end by itself."""
+        self.shell.stdin.close()
+        self.shell.wait(PATIENCE)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return (used.ru_utime + used.ru_stime) / 60
+
     def end(self):
         """Nothing that was started in the background stays."""
-        os.killpg(self.shell.pid, signal.SIGKILL)
-        self.shell.wait()
+        if self.shell.poll() is None:
+            os.killpg(self.shell.pid, signal.SIGKILL)
+            self.shell.wait()
 
 
-def main(page, way):
-    with open(page, encoding="utf-8") as text:
-        found, differs = blocks(text.read())
-    reader, ran, shown = Reader(differs), 0, 0
-    try:
-        for comment, block in found:
-            kind, _, what = comment.partition(": ")
-            if kind == "by hand" or (kind == "way" and what != way):
-                continue
+def follow(reader, found, way, by_hand):
+    """The number of commands and of the lines that they print."""
+    ran, shown, begin = 0, 0, time.monotonic()
+    for comment, block in found:
+        kind, of, what = re.fullmatch(r"(?:(by hand|way)(?: \((\w+)\))?: (.*)|.*)", comment).groups()
+        if (kind == "way" and what != way) or (kind == "by hand" and (not by_hand or of not in (None, way))):
+            continue
+        if kind == "by hand":
+            reader.run_by_hand(block)
+            ran += len(block)
+        else:
             for command, expected in steps(block):
                 reader.run(command, expected)
                 ran += 1
                 shown += len(expected)
+        if by_hand:
+            print(f"== {(time.monotonic() - begin) / 60:.1f} minutes", flush=True)
+    return ran, shown
+
+
+def main(page, way, *shell):
+    with open(page, encoding="utf-8") as text:
+        found, differs = blocks(text.read())
+    reader = Reader(differs, shell)
+    try:
+        ran, shown = follow(reader, found, way, bool(shell))
         reader.close()
+        if shell:
+            print(f"== {reader.processor_minutes():.1f} minutes of processor time")
     finally:
         reader.end()
     unseen = [word for word in differs if word not in reader.seen]
