@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -62,14 +63,37 @@ TEST_F(shm_lock, is_taken_from_a_dead_holder)
     }
     waitpid(holder, nullptr, 0);
     ASSERT_FALSE(is_free());
-    guarded.repair();
+    EXPECT_TRUE(guarded.repair());
+    EXPECT_TRUE(is_free());
+}
+
+// One that is stopped goes on as if nothing had happened, in the middle of what the lock guards.
+TEST_F(shm_lock, is_left_to_a_holder_that_is_stopped)
+{
+    uct::ofi::shm_lock guarded(name);
+    pid_t holder = fork();
+    if (holder == 0) {
+        pthread_spin_lock(lock);
+        raise(SIGSTOP);
+        bool still_held = !is_free();
+        pthread_spin_unlock(lock);
+        _exit(still_held ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(holder, &status, WUNTRACED), holder);
+    ASSERT_TRUE(WIFSTOPPED(status));
+    EXPECT_FALSE(guarded.repair());
+    kill(holder, SIGCONT);
+    ASSERT_EQ(waitpid(holder, &status, 0), holder);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the lock was taken from it";
+    EXPECT_TRUE(guarded.repair());
     EXPECT_TRUE(is_free());
 }
 
 TEST_F(shm_lock, free_one_stays_free)
 {
     uct::ofi::shm_lock guarded(name);
-    guarded.repair();
+    EXPECT_TRUE(guarded.repair());
     EXPECT_TRUE(is_free());
 }
 
@@ -78,14 +102,14 @@ TEST_F(shm_lock, of_an_unknown_version_is_left_alone)
     region[0] = 100;
     uct::ofi::shm_lock guarded(name);
     pthread_spin_lock(lock);
-    guarded.repair();
+    EXPECT_TRUE(guarded.repair());
     EXPECT_FALSE(is_free());
 }
 
 TEST(shm_lock_without_a_region, does_nothing)
 {
     uct::ofi::shm_lock guarded("ucxlike-test-no-such-region");
-    guarded.repair();
+    EXPECT_TRUE(guarded.repair());
 }
 
 using uct_conformance::entity;

@@ -9,7 +9,7 @@
 
 namespace uct::ofi {
 
-shm_lock::shm_lock(const std::string &name) : region_(name, ucs::page_size())
+shm_lock::shm_lock(const std::string &name) : name_(name), region_(name, ucs::page_size())
 {
     const shm_layout *layout = region_.layout();
     if (layout && layout->lock) {
@@ -40,19 +40,23 @@ void shm_lock::take_away()
     pthread_spin_destroy(&free_lock);
 }
 
-void shm_lock::repair(std::initializer_list<shm_lock *> locks)
+bool shm_lock::repair(std::initializer_list<shm_lock *> locks)
 {
     std::vector<shm_lock *> held(locks);
-    bool forever = outlasts_the_living([&] {
+    std::vector<std::string> names;
+    for (const shm_lock *l : held) {
+        names.push_back(l->name_);
+    }
+    lasting found = outlasts_the_living(names, [&] {
         std::erase_if(held, [](const shm_lock *l) { return l->free(); });
         return !held.empty();
     });
-    if (!forever) {
-        return;
+    if (found == lasting::yes) {
+        for (shm_lock *l : held) {
+            l->take_away();
+        }
     }
-    for (shm_lock *l : held) {
-        l->take_away();
-    }
+    return found != lasting::cannot_tell;
 }
 
 } // namespace uct::ofi

@@ -26,9 +26,10 @@ class shm_lock {
     shm_lock &operator=(const shm_lock &) = delete;
 
     // After a death: returns at once when the locks are free. One that stays held for much longer
-    // than any living holder needs is taken away from its holder. Any thread, but one at a time.
-    static void repair(std::initializer_list<shm_lock *> locks);
-    void repair() { repair({this}); }
+    // than any living holder needs is taken away from its holder. False: it may be that of a
+    // process that is stopped; to be called again. Any thread, but one at a time.
+    [[nodiscard]] static bool repair(std::initializer_list<shm_lock *> locks);
+    [[nodiscard]] bool repair() { return repair({this}); }
     // The head of the region, as it is mapped here; nullptr: it is not.
     const char *head() const { return region_.head(); }
 
@@ -36,6 +37,7 @@ class shm_lock {
     bool free() const;
     void take_away();
 
+    std::string name_;
     shm_region region_;
     pthread_spinlock_t *lock_ = nullptr;
 };

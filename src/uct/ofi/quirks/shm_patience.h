@@ -6,16 +6,28 @@
 #include "ucs/sys.h"
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <time.h>
 
 namespace uct::ofi {
 
+// Whether a process is stopped (SIGSTOP, a debugger) that has one of these files of /dev/shm
+// mapped.
+bool is_stopped_with(std::span<const std::string> names);
+
+enum class lasting {
+    no,
+    yes,         // it is nobody's any more
+    cannot_tell, // it may be of a process that is stopped, and goes on from there one day
+};
+
 // Asks again and again until `lasts` says no, or for much longer than a living process needs, even
-// one that was descheduled for tens of milliseconds. There is no event to wait for: who would make
-// it is dead. On a busy machine the samples themselves come late, so that neither their number nor
-// the time says enough alone.
+// one that was descheduled for tens of milliseconds. There is no event to wait for: the process
+// that would make it is dead. On a busy machine the samples themselves come late, so that neither
+// their number nor the time says enough alone. The names are of the files with the state.
 template <class F>
-bool outlasts_the_living(F &&lasts)
+lasting outlasts_the_living(std::span<const std::string> names, F &&lasts)
 {
     constexpr uint64_t patience_ns = 300'000'000;
     constexpr int samples = 20;
@@ -23,11 +35,11 @@ bool outlasts_the_living(F &&lasts)
     uint64_t limit = ucs::monotonic_ns() + patience_ns;
     for (int i = 0; i < samples || ucs::monotonic_ns() < limit; ++i) {
         if (!lasts()) {
-            return false;
+            return lasting::no;
         }
         nanosleep(&interval, nullptr);
     }
-    return true;
+    return is_stopped_with(names) ? lasting::cannot_tell : lasting::yes;
 }
 
 } // namespace uct::ofi

@@ -83,32 +83,35 @@ class shm_queue {
     size_t mask_ = 0;
 };
 
-void repair(shm_queue queue)
+bool repair(const std::string &name, shm_queue queue)
 {
     std::vector<int64_t> left = queue.uncommitted();
-    bool forever = outlasts_the_living([&] {
+    lasting found = outlasts_the_living({&name, 1}, [&] {
         std::erase_if(left, [&](int64_t pos) { return queue.committed(pos); });
         return !left.empty();
     });
-    if (forever) {
+    if (found == lasting::yes) {
         ucs_warn("a killed process has left %zu shared-memory messages half written: skipping them",
                  left.size());
         for (int64_t pos : left) {
             queue.commit_nothing(pos);
         }
     }
+    return found != lasting::cannot_tell;
 }
 
 } // namespace
 
-void repair_shm_queues(const std::string &name)
+bool repair_shm_queues(const std::string &name)
 {
+    bool done = true;
     shm_region region(name);
     if (const shm_layout *layout = region.layout()) {
         for (const shm_layout::queue &q : layout->queues) {
-            repair(shm_queue(region, q));
+            done = repair(name, shm_queue(region, q)) && done;
         }
     }
+    return done;
 }
 
 } // namespace uct::ofi

@@ -10,8 +10,8 @@ namespace uct::ofi {
 
 // After a death: returns at once when everything in the queues of the region is committed. What
 // stays uncommitted for much longer than a living process needs becomes an entry with nothing in
-// it. Does nothing where there is no such region, or where its layout is not known. Any thread, but
-// one at a time.
-void repair_shm_queues(const std::string &name);
+// it. False: it may be that of a process that is stopped; to be called again. Does nothing where
+// there is no such region, or where its layout is not known. Any thread, but one at a time.
+[[nodiscard]] bool repair_shm_queues(const std::string &name);
 
 } // namespace uct::ofi

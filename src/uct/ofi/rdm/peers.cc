@@ -205,8 +205,11 @@ void rdm_iface::watch(peer &p)
         p.pid_fd, EPOLLIN | EPOLLONESHOT,
         [](void *arg, uint32_t) {
             auto *dead = static_cast<peer *>(arg);
-            shm_lock::repair({dead->home->lock_.get(), dead->lock.get()});
-            repair_shm_queues(dead->home->name_);
+            if (!shm_lock::repair({dead->home->lock_.get(), dead->lock.get()}) ||
+                !repair_shm_queues(dead->home->name_)) {
+                dead->watch.set_events(EPOLLIN | EPOLLONESHOT); // again
+                return;
+            }
             dead->dead.store(true, std::memory_order_relaxed);
             dead->home->someone_died_.store(true, std::memory_order_release);
             dead->home->bell_->ring_self();
