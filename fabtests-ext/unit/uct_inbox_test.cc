@@ -7,6 +7,7 @@
 #include "uct/sm/inbox.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -332,13 +333,16 @@ TEST(uct_inbox, no_wake_up_is_lost)
     int bell[2];
     ASSERT_EQ(pipe2(bell, O_NONBLOCK | O_CLOEXEC), 0);
     constexpr unsigned senders = 2;
+    const char *asked = getenv("UCXLIKE_TEST_MESSAGES");
+    const unsigned each =
+        (asked ? static_cast<unsigned>(strtoul(asked, nullptr, 10)) : rounds / 10) / senders;
     std::atomic<unsigned> seen = 0;
     std::vector<std::thread> threads;
     // Each sender waits until its message was seen, so that the receiver sleeps again and again.
     for (unsigned s = 0; s < senders; ++s) {
         threads.emplace_back([&] {
             outbox out(in, getpid(), 1);
-            for (unsigned n = 0; n < rounds / 20; ++n) {
+            for (unsigned n = 0; n < each; ++n) {
                 unsigned before = seen.load();
                 bool sleeps = false;
                 while (!send(out, 1, "x", &sleeps)) {
@@ -356,7 +360,7 @@ TEST(uct_inbox, no_wake_up_is_lost)
     }
     text got;
     unsigned slept = 0;
-    for (unsigned left = senders * (rounds / 20); left > 0;) {
+    for (unsigned left = senders * each; left > 0;) {
         if (take(in, &got)) {
             seen.fetch_add(1);
             --left;
