@@ -174,6 +174,9 @@ check "ucxlike: tools and their pages" has_files ucxlike bin/ucxlike_info bin/uc
     man1/ucxlike_info man1/ucxlike_selftest
 # libfabric, which the library loads when it needs it, comes with it.
 check "libucxlike0 depends on libfabric" depends_on libucxlike0 libfabric1
+# pkg-config refuses ucxlike.pc without the modules of Requires.private.
+check "libucxlike-dev depends on libfabric's" depends_on libucxlike-dev libfabric-dev
+check "libucxlike-dev depends on hwloc's" depends_on libucxlike-dev libhwloc-dev
 check "ucxlike-tests: suites, runner, programs" has_files ucxlike-tests tests/ucp_tag_test tests/prov_message_test \
     bin/ucxlike-tests man1/ucxlike-tests tests/ucp_cm_demo tests/prov_lat
 if [ "$(id -u)" -eq 0 ] && copy_works 2>/dev/null; then
