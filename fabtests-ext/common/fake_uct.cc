@@ -86,7 +86,12 @@ ucs_status_t endpoint::am_short(uct_ep_h ep, uint8_t id, uint64_t header, const 
                                 unsigned length)
 {
     ucs_status_t status = of(ep)->admit();
-    return status != UCS_OK ? status : uct_ep_am_short(of(ep)->real_, id, header, payload, length);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_ep_am_short(of(ep)->real_, id, header, payload, length);
+    of(ep)->shorts_ += status == UCS_OK;
+    return status;
 }
 
 ssize_t endpoint::am_bcopy(uct_ep_h ep, uint8_t id, uct_pack_callback_t pack, void *arg,
@@ -96,7 +101,9 @@ ssize_t endpoint::am_bcopy(uct_ep_h ep, uint8_t id, uct_pack_callback_t pack, vo
     if (status != UCS_OK) {
         return status;
     }
-    return uct_ep_am_bcopy(of(ep)->real_, id, pack, arg, flags);
+    ssize_t n = uct_ep_am_bcopy(of(ep)->real_, id, pack, arg, flags);
+    of(ep)->copies_ += n >= 0;
+    return n;
 }
 
 namespace {
@@ -133,6 +140,7 @@ ucs_status_t endpoint::am_zcopy(uct_ep_h ep, uint8_t id, const void *header, uns
     }
     gather g = {header, header_length, iov, count};
     ssize_t n = uct_ep_am_bcopy(of(ep)->real_, id, pack_gather, &g, 0);
+    of(ep)->zcopies_ += n >= 0;
     return of(ep)->zcopy_result(n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n), comp);
 }
 

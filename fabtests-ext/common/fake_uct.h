@@ -35,6 +35,10 @@ class endpoint : public uct_ep {
 
     unsigned sends() const { return sends_; }
     unsigned gets() const { return gets_; }
+    // Sends that went through, by their kind.
+    unsigned shorts() const { return shorts_; }
+    unsigned copies() const { return copies_; }
+    unsigned zcopies() const { return zcopies_; }
     void fail_gets_with(ucs_status_t status) { get_failure_ = status; }
 
   private:
@@ -46,6 +50,7 @@ class endpoint : public uct_ep {
     bool hold_ = false;
     unsigned sends_ = 0;
     unsigned gets_ = 0;
+    unsigned shorts_ = 0, copies_ = 0, zcopies_ = 0;
     std::deque<uct_pending_req_t *> pending_;
     std::vector<uct_completion_t *> held_;
 

@@ -54,6 +54,23 @@ TEST(ucp_config, takes_the_schemes_of_a_rendezvous_and_no_others)
     ucp_config_release(config);
 }
 
+TEST(ucp_config, takes_the_words_of_proto_info_and_patterns)
+{
+    ucp_config_t *config = nullptr;
+    ASSERT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
+    const std::string &value = config->values.proto_info;
+    EXPECT_EQ("n", value);
+    const std::pair<const char *, const char *> cases[] = {
+        {"y", "y"}, {"yes", "y"}, {"1", "y"}, {"no", "n"}, {"USED", "used"}, {"*tag*", "*tag*"},
+    };
+    for (auto [given, meant] : cases) {
+        EXPECT_EQ(UCS_OK, ucp_config_modify(config, "PROTO_INFO", given)) << given;
+        EXPECT_EQ(meant, value);
+    }
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, ucp_config_modify(config, "PROTO_INFO", ""));
+    ucp_config_release(config);
+}
+
 TEST(ucp_config, takes_the_values_that_ucx_takes)
 {
     ucp_config_t *config = nullptr;

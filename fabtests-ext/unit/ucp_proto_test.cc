@@ -5,7 +5,7 @@
 #include "fabtests-ext/common/fake_uct.h"
 #include "fabtests-ext/common/ucp_pair.h"
 #include "ucp/connect/address.h"
-#include "ucp/endpoint/ep.h"
+#include "ucp/endpoint/ep_control.h"
 #include "ucp/mem/mem.h"
 #include "ucp/proto/proto.h"
 
@@ -73,6 +73,23 @@ class ucp_proto : public testing::TestWithParam<const char *> {
         return fakes.back().get();
     }
 
+    // The thresholds of the contexts from now on.
+    void choose(size_t rndv, size_t zcopy = ucp::SIZE_AUTO)
+    {
+        for (ucp_ep_h ep : {ab, ba}) {
+            ucp::config &config = ep->worker->context->config;
+            config.rndv_thresh = {rndv, rndv};
+            config.zcopy_thresh = zcopy;
+            reconfigure(ep);
+        }
+    }
+
+    void reconfigure(ucp_ep_h ep)
+    {
+        configs.push_back(std::make_unique<ucp::ep_config>(*ep, ep->config->key.max_message));
+        ep->config = configs.back().get();
+    }
+
     void *send(const std::vector<char> &data, counted *c, ucp_tag_t tag = 1, bool sync = false)
     {
         ucp_request_param_t p = {};
@@ -100,6 +117,7 @@ class ucp_proto : public testing::TestWithParam<const char *> {
     ucp_ep_h ab = nullptr, ba = nullptr;
     errors errors_a, errors_b;
     std::vector<std::unique_ptr<fake_uct::endpoint>> fakes;
+    std::vector<std::unique_ptr<ucp::ep_config>> configs;
     fake_uct::endpoint *lane = nullptr, *back = nullptr;
 };
 
@@ -155,8 +173,7 @@ TEST_P(ucp_proto, sends_that_find_no_room_keep_their_order)
 
 TEST_P(ucp_proto, fast_completion_copies_what_would_hold_the_buffer)
 {
-    ab->limits.rndv_thresh = SIZE_MAX;
-    ab->limits.zcopy_thresh = 1000;
+    choose(ucp::SIZE_INF, 1000);
     lane->hold_completions(true);
     auto out = pattern(20000);
     ucp_am_handler_param_t h = {};
@@ -200,17 +217,20 @@ TEST_P(ucp_proto, fast_completion_copies_what_would_hold_the_buffer)
 // Whether they fit into one piece is not known while the endpoint has no lanes.
 TEST_P(ucp_proto, synchronous_sends_posted_before_the_lanes_arrive_whole)
 {
-    ab->limits.rndv_thresh = SIZE_MAX;
-    const size_t room = ab->limits.max_bcopy;
+    choose(ucp::SIZE_INF);
+    const size_t room = ab->limits().max_bcopy;
     for (size_t length = room - 64; length <= room; length += 4) {
         auto out = pattern(length), in = std::vector<char>(length);
         counted &s = count(), &r = count();
         recv(in, &r);
-        lane->refuse_after(0);
-        ab->limits.max_bcopy = 0;
+        const ucp::ep_config *chosen = ab->config;
+        ab->config = &ucp::no_lanes;
+        ab->sendable = false;
+        ab->control->draining = true;
         ASSERT_TRUE(UCS_PTR_IS_PTR(send(out, &s, 1, true)));
-        ab->limits.max_bcopy = room;
-        lane->release();
+        ab->config = chosen;
+        ab->control->draining = false;
+        ucp::ep_drain(ab);
         ASSERT_TRUE(until([&] { return s.calls == 1 && r.calls == 1; })) << length;
         EXPECT_EQ(UCS_OK, s.status);
         EXPECT_EQ(UCS_OK, r.status);
@@ -220,9 +240,8 @@ TEST_P(ucp_proto, synchronous_sends_posted_before_the_lanes_arrive_whole)
 
 TEST_P(ucp_proto, fragments_stop_and_go_on_where_the_lane_filled)
 {
-    ab->limits.rndv_thresh = SIZE_MAX;
-    for (size_t zcopy : {SIZE_MAX, size_t(1000)}) {
-        ab->limits.zcopy_thresh = zcopy;
+    for (size_t zcopy : {ucp::SIZE_INF, size_t(1000)}) {
+        choose(ucp::SIZE_INF, zcopy);
         for (unsigned room = 0; room < 8; ++room) {
             auto out = pattern(60000, room), in = std::vector<char>(60000);
             counted &s = count(), &r = count();
@@ -242,8 +261,7 @@ TEST_P(ucp_proto, fragments_stop_and_go_on_where_the_lane_filled)
 
 TEST_P(ucp_proto, zcopy_completes_once_after_all_pieces_in_any_order)
 {
-    ab->limits.rndv_thresh = SIZE_MAX;
-    ab->limits.zcopy_thresh = 1000;
+    choose(ucp::SIZE_INF, 1000);
     for (bool backwards : {false, true}) {
         for (ucs_status_t one : {UCS_OK, UCS_ERR_IO_ERROR}) {
             auto out = pattern(50000), in = std::vector<char>(50000);
@@ -268,8 +286,7 @@ TEST_P(ucp_proto, zcopy_completes_once_after_all_pieces_in_any_order)
 
 TEST_P(ucp_proto, b193_failed_ep_completes_a_zcopy_send_only_when_the_lane_let_go)
 {
-    ab->limits.rndv_thresh = SIZE_MAX;
-    ab->limits.zcopy_thresh = 1000;
+    choose(ucp::SIZE_INF, 1000);
     auto out = pattern(50000);
     counted &s = count();
     lane->hold_completions(true);
@@ -287,8 +304,7 @@ TEST_P(ucp_proto, b193_failed_ep_completes_a_zcopy_send_only_when_the_lane_let_g
 
 TEST_P(ucp_proto, what_the_end_of_a_lane_cancels_has_the_error_of_the_endpoint)
 {
-    ab->limits.rndv_thresh = SIZE_MAX;
-    ab->limits.zcopy_thresh = 1000;
+    choose(ucp::SIZE_INF, 1000);
     auto out = pattern(50000);
     counted &s = count();
     lane->hold_completions(true);
@@ -365,6 +381,7 @@ TEST_P(ucp_proto, the_scheme_says_who_moves_the_data_of_a_rendezvous)
                         ucp::rndv_scheme::put_zcopy, ucp::rndv_scheme::am}) {
         bool reads = scheme == ucp::rndv_scheme::auto_ || scheme == ucp::rndv_scheme::get_zcopy;
         ab->worker->context->config.scheme = scheme;
+        reconfigure(ab);
         auto out = pattern(1000000), in = std::vector<char>(1000000);
         counted &s = count(), &r = count();
         unsigned before = back->gets();

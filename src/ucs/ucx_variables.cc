@@ -17,7 +17,7 @@ constexpr ucx_variable rows[] = {
     {"ASYNC_SIGNO", "ALRM", none, reason::progress},
     {"ATOMIC_MODE", "guess", misleading, reason::atomics},
     {"BCOPY_BW", "auto", none, reason::cost_model},
-    {"BCOPY_THRESH", "auto", none, reason::protocols},
+    {"BCOPY_THRESH", "auto", honoured, reason::served},
     {"BUILTIN_MEMCPY_MAX", "auto", none, reason::copy},
     {"BUILTIN_MEMCPY_MIN", "auto", none, reason::copy},
     {"CMA_ALLOC", "huge,thp,mmap,heap", none, reason::own_sm},

@@ -366,7 +366,7 @@ TEST(ucp_reach, proto_info_prints_the_lanes)
         std::string text = testing::internal::GetCapturedStdout();
         ASSERT_EQ(UCS_OK, status);
         EXPECT_EQ(on, text.find("self/memory") != std::string::npos) << text;
-        EXPECT_EQ(on, text.find("rendezvous >=") != std::string::npos) << text;
+        EXPECT_EQ(on, text.find("rendezvous zero-copy read") != std::string::npos) << text;
         EXPECT_EQ(UCS_OK, wait({&e}, close_nb(ep)));
     }
 }

@@ -11,6 +11,7 @@
 #include "ucp/mem/memory_type.h"
 #include "ucp/proto/pieces.h"
 #include "ucp/proto/proto.h"
+#include "ucp/proto/protocols.h"
 #include "ucp/rndv/rndv.h"
 #include "ucs/check.h"
 #include "ucs/copy.h"
@@ -82,6 +83,29 @@ ucs_status_t single_progress(ucp_request *req) noexcept
     return UCS_OK;
 }
 
+bool is_plain(const ucp_request *req) noexcept
+{
+    return req->send.header_len == 0 && req->dt.is_contig() &&
+           !(req->send.am_flags & UCP_AM_SEND_FLAG_REPLY);
+}
+
+ucs_status_t short_progress(ucp_request *req) noexcept
+{
+    if (!is_plain(req)) {
+        return single_progress(req);
+    }
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    wire::am_hdr hdr = {req->send.am_id, 0, 0};
+    ucs_status_t status =
+        uct_ep_am_short(ep->am_ep, AM_ID_AM_SINGLE, as_u64(hdr), req->dt.contig_ptr(),
+                        static_cast<unsigned>(req->dt.length()));
+    if (UCS_LIKELY(status == UCS_OK)) {
+        complete(req, UCS_OK);
+    }
+    return status;
+}
+
 wire::am_first_hdr first_header(const ucp_request *req) noexcept
 {
     bool reply = req->send.am_flags & UCP_AM_SEND_FLAG_REPLY;
@@ -97,7 +121,7 @@ size_t pack_fragment(void *dest, void *arg)
 {
     auto *req = static_cast<ucp_request *>(arg);
     char *at = static_cast<char *>(dest);
-    size_t room = req->ep->limits.max_bcopy;
+    size_t room = req->ep->limits().max_bcopy;
     size_t head;
     if (req->dt.offset() == 0) {
         wire::am_first_hdr hdr = first_header(req);
@@ -145,41 +169,60 @@ ucs_status_t zcopy_progress(ucp_request *req) noexcept
     return zcopy_message(req, id, head, head_len);
 }
 
-bool use_zcopy(const ucp_ep *ep, const ucp_request *req) noexcept
+bool fragments_start(ucp_request *req) noexcept
 {
-    size_t head = sizeof(wire::am_first_hdr) + req->send.header_len;
-    return wants_zcopy(req) && req->send.header_len <= ZCOPY_HEADER_MAX &&
-           head <= ep->limits.max_hdr && head < ep->limits.max_zcopy;
+    req->send.msg_id = ++req->worker->proto->next_msg_id;
+    return true;
 }
+
+// The table knows the length of the data, not the user's header.
+bool single_start(ucp_request *req) noexcept
+{
+    size_t reply = req->send.am_flags & UCP_AM_SEND_FLAG_REPLY ? sizeof(uint64_t) : 0;
+    size_t head = sizeof(wire::am_hdr) + reply + req->send.header_len;
+    if (UCS_UNLIKELY(head + req->dt.length() > req->ep->limits().max_bcopy)) {
+        req->progress = multi_progress;
+        return fragments_start(req);
+    }
+    return true;
+}
+
+bool zcopy_start(ucp_request *req) noexcept
+{
+    const ep_limits &limits = req->ep->limits();
+    size_t head = sizeof(wire::am_first_hdr) + req->send.header_len;
+    return req->send.header_len <= ZCOPY_HEADER_MAX && head <= limits.max_hdr &&
+           head < limits.max_zcopy && start_zcopy(req, req->ep->am_lane().md_index) &&
+           fragments_start(req);
+}
+
+constexpr protocol eager_short = {"eager short", true, single_start, short_progress, abort_simple};
+constexpr protocol eager_copy = {"eager copy-in copy-out", true, single_start, single_progress,
+                                 abort_simple};
+constexpr protocol eager_fragments = {"multi-frag eager copy-in copy-out", true, fragments_start,
+                                      multi_progress, abort_simple};
+constexpr protocol eager_zcopy = {"eager zero-copy copy-out", true, zcopy_start, zcopy_progress,
+                                  comp_abort};
 
 // What did not go out in one call. Everything about lanes is decided when the first piece is sent.
 ucs_status_t start_progress(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
-    size_t length = req->dt.length();
-    if (UCS_UNLIKELY(req->send.header_len > max_am_header(ep->limits.max_bcopy))) {
+    if (UCS_UNLIKELY(req->send.header_len > max_am_header(ep->limits().max_bcopy))) {
         ucs_error("ucp_am_send_nbx: header_length %u is above %zu, the peer's limit",
-                  req->send.header_len, max_am_header(ep->limits.max_bcopy));
+                  req->send.header_len, max_am_header(ep->limits().max_bcopy));
         return UCS_ERR_INVALID_PARAM;
     }
     uint16_t flags = req->send.am_flags;
-    bool eager = flags & UCP_AM_SEND_FLAG_EAGER;
-    bool rndv = !eager && (flags & UCP_AM_SEND_FLAG_RNDV || wants_rndv(req));
-    if (rndv) {
-        rndv_send_am(req);
+    if (flags & UCP_AM_SEND_FLAG_EAGER) {
+        bool copied = req->flags & REQ_COPY || !req->dt.is_contig();
+        return start_protocol(req, ep->config->am, copied ? MEMORY_EAGER_FAST : MEMORY_EAGER);
+    }
+    if (flags & UCP_AM_SEND_FLAG_RNDV) {
+        try_protocol(req, ep->config->am_rndv);
         return req->progress(req);
     }
-    size_t head = sizeof(wire::am_hdr) + sizeof(uint64_t) + req->send.header_len;
-    if (length + head <= ep->limits.max_bcopy && length < ep->limits.zcopy_thresh) {
-        req->progress = single_progress;
-    } else {
-        req->send.msg_id = ++ep->worker->proto->next_msg_id;
-        if (!use_zcopy(ep, req) || !start_zcopy(req, ep->am_lane().md_index, zcopy_progress)) {
-            req->progress =
-                length + head <= ep->limits.max_bcopy ? single_progress : multi_progress;
-        }
-    }
-    return req->progress(req);
+    return start_protocol(req, ep->config->am);
 }
 
 struct am_args {
@@ -220,39 +263,47 @@ UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const am_args &a,
     return send_request(req, param);
 }
 
+UCS_ALWAYS_INLINE ucs_status_t count(const proto_range &range, ucs_status_t status) noexcept
+{
+    range.used += status == UCS_OK;
+    return status;
+}
+
 // One short or bcopy message; NO_RESOURCE when it does not go that way.
-UCS_ALWAYS_INLINE ucs_status_t send_single(ucp_ep *ep, const am_args &a, size_t length) noexcept
+UCS_ALWAYS_INLINE ucs_status_t send_single(ucp_ep *ep, const am_args &a, size_t length,
+                                           const proto_range *ranges) noexcept
 {
     wire::am_hdr hdr = {static_cast<uint16_t>(a.id), 0, static_cast<uint32_t>(a.header_len)};
     bool reply = a.flags & UCP_AM_SEND_FLAG_REPLY;
     if (UCS_LIKELY(!reply)) {
-        if (a.header_len == 0 && length <= ep->limits.max_short) {
-            return uct_ep_am_short(ep->am_ep, AM_ID_AM_SINGLE, as_u64(hdr), a.buffer,
-                                   static_cast<unsigned>(length));
+        if (a.header_len == 0 && length < ranges[0].end) {
+            return count(ranges[0], uct_ep_am_short(ep->am_ep, AM_ID_AM_SINGLE, as_u64(hdr),
+                                                    a.buffer, static_cast<unsigned>(length)));
         }
-        if (length == 0 && a.header_len <= ep->limits.max_short) {
-            return uct_ep_am_short(ep->am_ep, AM_ID_AM_SINGLE, as_u64(hdr), a.header,
-                                   static_cast<unsigned>(a.header_len));
+        if (length == 0 && a.header_len < ranges[0].end) {
+            return count(ranges[0], uct_ep_am_short(ep->am_ep, AM_ID_AM_SINGLE, as_u64(hdr),
+                                                    a.header, static_cast<unsigned>(a.header_len)));
         }
     }
     size_t ep_len = reply ? sizeof(uint64_t) : 0;
     size_t total = ep_len + length + a.header_len;
     uint8_t id = reply ? AM_ID_AM_REPLY : AM_ID_AM_SINGLE;
-    if (total <= STACK_MAX && total <= ep->limits.max_short) {
+    if (total <= STACK_MAX && total < ranges[0].end) {
         char payload[STACK_MAX];
         if (reply) {
             memcpy(payload, &ep->remote_id, ep_len);
         }
         ucs::copy_small(payload + ep_len, a.buffer, length);
         ucs::copy_small(payload + ep_len + length, a.header, a.header_len);
-        return uct_ep_am_short(ep->am_ep, id, as_u64(hdr), payload, static_cast<unsigned>(total));
+        return count(ranges[0], uct_ep_am_short(ep->am_ep, id, as_u64(hdr), payload,
+                                                static_cast<unsigned>(total)));
     }
-    if (total + sizeof(hdr) > ep->limits.max_bcopy || length >= ep->limits.zcopy_thresh) {
+    if (total >= ranges[1].end) {
         return UCS_ERR_NO_RESOURCE;
     }
     single_pack pack = {hdr, reply ? ep->remote_id : 0, a.header, a.buffer, length, nullptr};
     ssize_t n = uct_ep_am_bcopy(ep->am_ep, id, pack_single, &pack, 0);
-    return n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n);
+    return count(ranges[1], n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n));
 }
 
 UCS_ALWAYS_INLINE ucs_status_ptr_t am_send(const char *call, ucp_ep *ep, const am_args &a,
@@ -273,9 +324,10 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t am_send(const char *call, ucp_ep *ep, const a
         size_t length = a.count * (a.dt >> UCP_DATATYPE_SHIFT);
         UCS_CHECK_ARG_PTR(a.buffer || length == 0, "%s: buffer must not be NULL", call);
         bool eager = !(a.flags & UCP_AM_SEND_FLAG_RNDV) || a.flags & UCP_AM_SEND_FLAG_EAGER;
-        if (UCS_LIKELY(ep->can_send() && eager &&
-                       (length < ep->limits.rndv_thresh || a.flags & UCP_AM_SEND_FLAG_EAGER))) {
-            ucs_status_t status = send_single(ep, a, length);
+        if (UCS_LIKELY(ep->can_send() && eager)) {
+            const proto_table &table =
+                ep->config->am[a.flags & UCP_AM_SEND_FLAG_EAGER ? MEMORY_EAGER : MEMORY_MAPPED];
+            ucs_status_t status = send_single(ep, a, length, table.ranges);
             if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE)) {
                 return post_return_imm(worker, req_kind::send, status, param);
             }
@@ -285,6 +337,18 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t am_send(const char *call, ucp_ep *ep, const a
 }
 
 } // namespace
+
+const message_protocols am_messages = {
+    .short_ = &eager_short,
+    .copy = &eager_copy,
+    .fragments = &eager_fragments,
+    .zcopy = &eager_zcopy,
+    .read = &rndv_read_am,
+    .send = &rndv_send_am,
+    .copy_header = sizeof(wire::am_hdr),
+    .zcopy_header = sizeof(wire::am_first_hdr),
+};
+
 } // namespace ucp
 
 extern "C" {

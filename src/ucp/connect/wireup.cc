@@ -82,7 +82,7 @@ std::vector<uint8_t> tail_of(const ucp_ep *ep, wireup_kind kind)
     }
     if (kind == wireup_kind::request || kind == wireup_kind::share) {
         std::vector<uint8_t> address = pack_address(*ep->worker, false);
-        if (sizeof(wireup_hdr) + tail.size() + address.size() > ep->limits.max_bcopy) {
+        if (sizeof(wireup_hdr) + tail.size() + address.size() > ep->limits().max_bcopy) {
             address = pack_address(*ep->worker, true);
         }
         tail.insert(tail.end(), address.begin(), address.end());

@@ -91,6 +91,22 @@ constexpr type address_format_ = {"<v1|v2>", parse_address_format, [](const void
                                       return std::string(v2 ? "v2" : "v1");
                                   }};
 
+// The words of a boolean become y and n. Everything else that is no word of its own is a pattern.
+bool parse_proto_info(const char *text, void *member)
+{
+    bool on = false;
+    std::string &value = *static_cast<std::string *>(member);
+    value = bool_.parse(text, &on) ? (on ? "y" : "n") : text;
+    for (const char *word : {"auto", "used"}) {
+        value = strcasecmp(text, word) ? value : word;
+    }
+    return !value.empty();
+}
+
+constexpr type proto_info_ = {"<y|n|auto|used|pattern>", parse_proto_info, [](const void *member) {
+                                  return *static_cast<const std::string *>(member);
+                              }};
+
 constexpr field fields[] = {
     {"TLS", "all",
      "Transports to use, in any order: all, self, sm, tcp, verbs, or names that ucxlike_info "
@@ -103,19 +119,23 @@ constexpr field fields[] = {
     {"RNDV_THRESH", "auto",
      "Message size from which the rendezvous protocol is used. auto: 98304 over tcp, 40960 over "
      "verbs and other fabrics, 4064 over shared memory, there 49152 for memory that ucp_mem_map() "
-     "did not allocate. "
+     "did not allocate, and for tagged messages not below what goes short. 0: always. inf: never. "
      "A list like intra:8k,inter:inf gives one size for shared memory and self and one for the "
      "other transports.",
      offsetof(config, rndv_thresh), &thresholds_},
     {"ZCOPY_THRESH", "auto",
-     "Message size from which eager messages are sent without a copy. auto: 16384, over shared "
-     "memory inf.",
+     "Message size from which messages are sent without a copy, where the transport can. auto: "
+     "16384, over shared memory inf.",
      offsetof(config, zcopy_thresh), &size_},
-    {"BCOPY_THRESH", "auto", "Accepted for compatibility; has no effect.",
+    {"BCOPY_THRESH", "auto",
+     "Message size from which messages are copied into a buffer of the transport. Smaller ones go "
+     "short, or without a copy where they are too long for that. inf: none is copied. auto: from "
+     "where they are too long to be short.",
      offsetof(config, bcopy_thresh), &size_},
     {"RNDV_SCHEME", "auto",
      "How rendezvous moves the data: auto, get_zcopy, get_ppln and rkey_ptr: the receiver reads it "
-     "where the transport can; put_zcopy, put_ppln and am: the sender sends it in active messages.",
+     "where the transport can; put_zcopy, put_ppln and am: the sender sends it in active messages "
+     "(emulated).",
      offsetof(config, scheme), &scheme_},
     {"MAX_RNDV_RAILS", "2", "Network devices that one large message may be spread over, 4 at most.",
      offsetof(config, max_rndv_rails), &uint_},
@@ -134,8 +154,12 @@ constexpr field fields[] = {
      offsetof(config, keepalive_interval), &time_},
     {"KEEPALIVE_NUM_EPS", "128", "Endpoints of a worker that are checked at a time, in turn.",
      offsetof(config, keepalive_num_eps), &uint_},
-    {"PROTO_INFO", "n", "Print the protocols of every endpoint when its lanes are chosen.",
-     offsetof(config, proto_info), &bool_},
+    {"PROTO_INFO", "n",
+     "Print which protocol carries which sizes of each operation. y: all, when the first endpoint "
+     "with some set of lanes is made; used: those that were used, and how often, when the worker "
+     "ends; auto: as y if UCX_LOG_LEVEL is debug or higher; a pattern like *tag*: as y for the "
+     "operations whose titles match it.",
+     offsetof(config, proto_info), &proto_info_},
     {"PROGRESS_YIELD", "auto",
      "Whether ucp_worker_progress() gives the processor up after some calls that found nothing. "
      "auto: "

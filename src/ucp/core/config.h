@@ -42,7 +42,7 @@ struct config {
     bool cm_reuseaddr;
     double keepalive_interval;
     unsigned keepalive_num_eps;
-    bool proto_info;
+    std::string proto_info;
     ucs::config::ternary progress_yield;
     double arm_poll_time;
     double wakeup_interval;

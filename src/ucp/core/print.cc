@@ -6,6 +6,7 @@
 #include "ucp/connect/address.h"
 #include "ucp/connect/cm_connection.h"
 #include "ucp/endpoint/ep_control.h"
+#include "ucp/proto/protocols.h"
 #include "ucs/log.h"
 #include "ucs/sockaddr.h"
 #include "ucs/stats/stats.h"
@@ -112,9 +113,6 @@ void announce_ep(const ucp_ep &ep)
         ucs_info("ep %p: lanes:%s; peer %s", static_cast<const void *>(&ep), lanes.c_str(),
                  peer.empty() ? "<no debug data>" : peer.c_str());
     }
-    if (ep.worker->context->config.proto_info) {
-        print_ep(ep, stdout);
-    }
 }
 
 void print_ep(const ucp_ep &ep, FILE *stream)
@@ -129,12 +127,12 @@ void print_ep(const ucp_ep &ep, FILE *stream)
                 rsc.desc.tl_name, rsc.desc.dev_name, rsc.md_index, roles_of(ep, i).c_str());
     }
     fprintf(stream, "#\n#                am: short <= %zu, copy <= %zu, rendezvous >= ",
-            ep.limits.max_short, ep.limits.max_bcopy);
-    if (ep.limits.rndv_thresh == SIZE_INF) {
-        fprintf(stream, "inf\n#\n");
-    } else {
-        fprintf(stream, "%zu\n#\n", ep.limits.rndv_thresh);
-    }
+            ep.limits().max_short, ep.limits().max_bcopy);
+    const proto_table &tag = ep.config->tag[MEMORY_MAPPED];
+    const proto_range &last = tag.ranges[tag.count - 1];
+    bool rendezvous = last.proto == tag_messages.read || last.proto == tag_messages.send;
+    fprintf(stream, "%s\n#\n",
+            rendezvous ? std::to_string(tag.begin(tag.count - 1u)).c_str() : "inf");
 }
 
 } // namespace ucp

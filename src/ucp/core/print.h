@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The text of the *_print_info calls, and of UCX_PROTO_INFO. Programs parse some of it (Open MPI:
-// the "resource" lines), so its form is part of the interface.
+// The text of the *_print_info calls. Programs parse some of it (Open MPI: the "resource" lines),
+// so its form is part of the interface.
 #pragma once
 
 #include <cstdio>
@@ -16,8 +16,7 @@ void print_context(const ucp_context &context, FILE *stream);
 void print_worker(const ucp_worker &worker, FILE *stream);
 void print_ep(const ucp_ep &ep, FILE *stream);
 
-// Tells the log which transport carries what of a new endpoint, and with UCX_PROTO_INFO standard
-// output, too.
+// Tells the log which transport carries what of a new endpoint.
 void announce_ep(const ucp_ep &ep);
 
 } // namespace ucp

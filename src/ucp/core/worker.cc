@@ -11,6 +11,7 @@
 #include "ucp/endpoint/ep_control.h"
 #include "ucp/endpoint/keepalive.h"
 #include "ucp/proto/proto.h"
+#include "ucp/proto/proto_info.h"
 #include "ucp/proto/stats_names.h"
 #include "ucs/error.h"
 #include "ucs/stats/stats.h"
@@ -218,6 +219,7 @@ ucp_worker::~ucp_worker()
     (void)proto.release();
     wakeup.reset();
     cm.reset();
+    ucp::announce_used_protocols(*this);
     ifaces.clear();
     uct_worker_destroy(uct);
     --context->worker_count;

@@ -79,10 +79,11 @@ struct event {
     std::vector<uint8_t> data;
 };
 
-class keepalive; // keepalive.h
-struct wakeup;   // wakeup.h
-struct cm;       // cm.h: the worker's connection managers
-struct matcher;  // wireup.h: pairs endpoints with those of the peers
+class keepalive;  // keepalive.h
+struct wakeup;    // wakeup.h
+struct cm;        // cm.h: the worker's connection managers
+struct matcher;   // wireup.h: pairs endpoints with those of the peers
+struct ep_config; // ep_config.h
 
 } // namespace ucp
 
@@ -135,6 +136,8 @@ struct ucp_worker {
     std::string name;
     ucs::ptr_map<ucp_ep> ep_ids;
     std::unordered_map<uct_ep_h, ucp_ep *> lane_owners;
+    // One for each set of lanes that endpoints have, or had.
+    std::vector<std::unique_ptr<ucp::ep_config>> ep_configs;
     ucp::mem_views memory; // of the context's mappings
     std::vector<std::unique_ptr<ucp::iface>> ifaces;
     size_t max_am_header = SIZE_MAX;           // over any of them

@@ -8,6 +8,7 @@
 
 #include "ucp/core/request.h"
 #include "ucp/core/worker.h"
+#include "ucp/endpoint/ep_config.h"
 #include "ucs/compiler.h"
 #include "ucs/list.h"
 
@@ -23,9 +24,6 @@
 
 namespace ucp {
 
-constexpr unsigned MAX_LANES = 6;
-constexpr unsigned MAX_RAILS = 4;
-
 // One uct endpoint to the peer. Lane am_lane_index carries the active messages and with them the
 // order of everything; the others carry RMA and the pieces of large messages.
 struct lane {
@@ -39,19 +37,6 @@ struct lane {
     {
         return std::max(attr->bandwidth.dedicated + attr->bandwidth.shared, 1.0);
     }
-};
-
-// Limits of the am lane, and the sizes from which the next protocol is better.
-struct ep_limits {
-    size_t max_short = 0; // payload, behind the eight bytes of header
-    size_t max_bcopy = 0;
-    size_t max_zcopy = 0;
-    size_t max_hdr = 0; // header of a zcopy
-    size_t max_iov = 0;
-    size_t rndv_thresh = SIZE_MAX;
-    size_t rndv_unmapped = SIZE_MAX; // of memory that no peer can map: as much or more
-    size_t zcopy_thresh = SIZE_MAX;
-    size_t put_message = 0; // up to here a put is a message, though the lane has puts
 };
 
 enum class ep_state : uint8_t {
@@ -114,7 +99,8 @@ struct ucp_ep {
     ucp_err_handling_mode_t err_mode = UCP_ERR_HANDLING_MODE_NONE;
     uint64_t local_id = 0;  // names this endpoint in messages to us
     uint64_t remote_id = 0; // names the peer's endpoint in messages to it; 0: not known yet
-    ucp::ep_limits limits;
+    const ucp::ep_config *config = &ucp::no_lanes;
+    const ucp::ep_limits &limits() const noexcept { return config->limits; }
     ucp::lane lanes[ucp::MAX_LANES];
 
     // In worker->unfenced and worker->unflushed.

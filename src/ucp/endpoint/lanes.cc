@@ -95,10 +95,6 @@ bool can_rma(const uct_iface_attr_t &attr)
            (attr.cap.flags & (UCT_IFACE_FLAG_GET_BCOPY | UCT_IFACE_FLAG_GET_ZCOPY));
 }
 
-// A put of a network lane is over when the target's answer is here, and each one costs the target a
-// message of its own. Ours are answered once for all, when somebody asks.
-constexpr size_t PUT_MESSAGE = 2048;
-
 // What a device may be slower than the first one and still be worth a rail.
 constexpr double RAIL_MAX_RATIO = 4;
 
@@ -137,62 +133,6 @@ void add_rails(ucp_ep *ep, const std::vector<candidate> &found, const candidate 
     ep->rma_rail_count = static_cast<uint8_t>(std::min(count, context.config.max_rma_rails));
 }
 
-constexpr size_t SHORT_HEADER = sizeof(uint64_t); // that uct_ep_am_short() carries
-
-// Messages from which a rendezvous pays. Over shared memory that is early if the receiver can read
-// them where they are; to have the kernel read them costs as much as copying some fragments. Over
-// sockets a read is copied as often as a fragment.
-size_t default_rndv_thresh(tl_class cls)
-{
-    switch (cls) {
-    case tl_class::self:
-        return 8192;
-    case tl_class::shm:
-        return 4064;
-    case tl_class::rdma:
-        return 40960;
-    default:
-        return 96 << 10;
-    }
-}
-
-size_t default_rndv_unmapped(tl_class cls)
-{
-    return cls == tl_class::shm ? 49152 : default_rndv_thresh(cls);
-}
-
-// Over shared memory no fragment is sent from where it is: the queues there hold copies.
-size_t default_zcopy_thresh(tl_class cls)
-{
-    return cls == tl_class::shm ? SIZE_MAX : 16384;
-}
-
-// theirs: the largest message that the peer takes.
-void set_limits(ucp_ep *ep, size_t theirs)
-{
-    const uct_iface_attr_t &attr = *ep->am_lane().attr;
-    const config &config = ep->worker->context->config;
-    bool zcopy = attr.cap.flags & UCT_IFACE_FLAG_AM_ZCOPY;
-    tl_class cls = ep->worker->context->resources[ep->am_lane().iface->resource].cls;
-    size_t most_short = std::min(attr.cap.am.max_short, theirs);
-    ep->limits.max_short = attr.cap.flags & UCT_IFACE_FLAG_AM_SHORT && most_short > SHORT_HEADER
-                               ? most_short - SHORT_HEADER
-                               : 0;
-    ep->limits.max_bcopy = std::min(attr.cap.am.max_bcopy, theirs);
-    ep->limits.max_zcopy = zcopy ? std::min(attr.cap.am.max_zcopy, theirs) : 0;
-    ep->limits.max_hdr = zcopy ? std::min(attr.cap.am.max_hdr, theirs) : 0;
-    ep->limits.max_iov = zcopy ? attr.cap.am.max_iov : 0;
-    bool on_node = cls == tl_class::shm || cls == tl_class::self;
-    size_t asked = on_node ? config.rndv_thresh.intra : config.rndv_thresh.inter;
-    bool by_default = asked == SIZE_AUTO;
-    ep->limits.rndv_thresh = by_default ? default_rndv_thresh(cls) : asked;
-    ep->limits.rndv_unmapped = by_default ? default_rndv_unmapped(cls) : asked;
-    ep->limits.zcopy_thresh =
-        config.zcopy_thresh == SIZE_AUTO ? default_zcopy_thresh(cls) : config.zcopy_thresh;
-    ep->limits.put_message =
-        cls == tl_class::net ? std::min(PUT_MESSAGE, ep->limits.max_bcopy / 2) : 0;
-}
-
 } // namespace
 
 ucs_status_t connect_lane(ucp_worker *worker, const unpacked_address &peer, uct_ep_h *lane)
@@ -229,7 +169,7 @@ ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer)
         }
     }
     add_rails(ep, found, found[rma]);
-    set_limits(ep, found[am].remote->max_message);
+    set_ep_config(ep, found[am].remote->max_message);
     announce_ep(*ep);
     return UCS_OK;
 }

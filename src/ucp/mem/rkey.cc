@@ -214,7 +214,7 @@ void rkey_resolve(ucp_rkey *rkey) noexcept
         return;
     }
     rkey->resolved = true;
-    rkey->plain = !ep->control->counted[0];
+    rkey->plain = !ep->control->counted[0] && ep->worker->context->config.proto_info != "used";
     const void *part;
     for (uint8_t i = 0; i < ep->lane_count && !rkey->direct && !rkey->denied; ++i) {
         const lane &l = ep->lanes[i];

@@ -67,29 +67,59 @@ inline ucs_status_t recv_request(ucp_worker *worker, req_kind kind, void *buffer
     return UCS_OK;
 }
 
-// Whether a rendezvous pays for a message.
-inline bool wants_rndv(const ucp_request *req) noexcept
+// What the request's bytes are to the tables. Whether they are mapped decides where the tables say
+// different things.
+inline memory_kind memory_of(const ucp_request *req, const ep_config::tables &tables) noexcept
 {
-    const ep_limits &limits = req->ep->limits;
     size_t length = req->dt.length();
-    return length >= limits.rndv_thresh &&
-           (length >= limits.rndv_unmapped ||
-            (req->dt.is_contig() && find_allocated(req->worker, req->dt.contig_ptr(), length)));
+    if (!req->dt.is_contig()) {
+        return MEMORY_SCATTERED;
+    }
+    bool fast = req->flags & REQ_COPY;
+    memory_kind plain = fast ? MEMORY_FAST : MEMORY_PLAIN;
+    memory_kind mapped = fast ? MEMORY_FAST_MAPPED : MEMORY_MAPPED;
+    return tables[plain].select(length).proto != tables[mapped].select(length).proto &&
+                   find_allocated(req->worker, req->dt.contig_ptr(), length)
+               ? mapped
+               : plain;
 }
 
-// Whether a message is sent out of the user's buffer, if its header fits.
-inline bool wants_zcopy(const ucp_request *req) noexcept
+// From now on the request goes this way, unless that is false.
+inline bool try_protocol(ucp_request *req, const proto_range &range) noexcept
 {
-    return req->dt.is_contig() && req->dt.length() >= req->ep->limits.zcopy_thresh &&
-           !(req->flags & REQ_COPY);
+    req->progress = range.proto->progress;
+    req->abort = range.proto->abort;
+    if (range.proto->start && !range.proto->start(req)) {
+        return false;
+    }
+    ++range.used;
+    return true;
 }
 
-// The buffer of a contiguous request is registered with the domain `md_index`, and `progress`,
-// which calls zcopy_piece(), is to post it. false: it cannot be registered, nothing has changed.
+// Chooses the way of a request and posts its first piece; returns what progress() returns. What
+// cannot be sent from where it is goes as what the user wants back soon: copied.
+inline ucs_status_t start_protocol(ucp_request *req, const ep_config::tables &tables,
+                                   memory_kind kind) noexcept
+{
+    size_t length = req->dt.length();
+    if (!try_protocol(req, tables[kind].select(length))) {
+        kind = kind == MEMORY_MAPPED  ? MEMORY_FAST_MAPPED
+               : kind == MEMORY_EAGER ? MEMORY_EAGER_FAST
+                                      : MEMORY_FAST;
+        try_protocol(req, tables[kind].select(length));
+    }
+    return req->progress(req);
+}
+
+inline ucs_status_t start_protocol(ucp_request *req, const ep_config::tables &tables) noexcept
+{
+    return start_protocol(req, tables, memory_of(req, tables));
+}
+
+// The buffer of a contiguous request is registered with the domain `md_index`; progress() is to
+// call zcopy_piece(). false: it cannot be registered, nothing has changed.
 inline bool start_zcopy(ucp_request *req, uint8_t md_index,
-                        ucs_status_t (*progress)(ucp_request *) noexcept,
-                        uct_completion_callback_t done = comp_done,
-                        void (*abort)(ucp_request *, ucs_status_t) noexcept = comp_abort) noexcept
+                        uct_completion_callback_t done = comp_done) noexcept
 {
     uct_mem_h memh = nullptr;
     if (request_reg(req, md_index, req->dt.contig_ptr(), req->dt.length(), &memh) != UCS_OK) {
@@ -97,8 +127,6 @@ inline bool start_zcopy(ucp_request *req, uint8_t md_index,
     }
     req->rndv.zmemh = memh;
     comp_begin(req, done);
-    req->progress = progress;
-    req->abort = abort;
     return true;
 }
 
@@ -176,7 +204,7 @@ UCS_ALWAYS_INLINE ucs_status_t zcopy_message(ucp_request *req, uint8_t am_id, co
                                              size_t header_length) noexcept
 {
     ucp_ep *ep = req->ep;
-    return zcopy_piece(req, ep->am_lane_index, ep->limits.max_zcopy - header_length,
+    return zcopy_piece(req, ep->am_lane_index, ep->limits().max_zcopy - header_length,
                        [=](const uct_iov_t *iov, size_t count) {
                            return uct_ep_am_zcopy(ep->am_ep, am_id, header,
                                                   static_cast<unsigned>(header_length), iov, count,

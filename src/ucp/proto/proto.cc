@@ -275,7 +275,7 @@ size_t pack_blob(void *dest, void *arg)
 
 ucs_status_t post_control(ucp_ep *ep, uint8_t am_id, const void *data, size_t length) noexcept
 {
-    if (UCS_LIKELY(length - 8 <= ep->limits.max_short && ep->limits.max_short != 0)) {
+    if (UCS_LIKELY(length - 8 <= ep->limits().max_short && ep->limits().max_short != 0)) {
         uint64_t header;
         memcpy(&header, data, 8);
         return uct_ep_am_short(ep->am_ep, am_id, header, static_cast<const char *>(data) + 8,

@@ -3,6 +3,7 @@
 // Atomics of 4 and 8 bytes: the processor's own on memory that is mapped here, else done by the
 // target's processor on a message. Both kinds on one word are atomic to each other.
 #include "ucp/core/nb.h"
+#include "ucp/proto/protocols.h"
 #include "ucp/rma/rma.h"
 
 #include <cstring>
@@ -90,6 +91,7 @@ ucs_status_t amo_progress(ucp_request *req) noexcept
         req->phase = PHASE_NONE;
         return static_cast<ucs_status_t>(n);
     }
+    ++ep->config->atomic.select(req->rma.size).used;
     ep->rma_sent(); // the answer, if any, comes before the confirmation that a flush asks for
     if (!fetch) {
         complete(req, UCS_OK);
@@ -168,6 +170,9 @@ ucs_status_t fetch_blocking(const char *call, ucp_ep *ep, unsigned op, uint64_t 
 }
 
 } // namespace
+
+const protocol atomic_mapped = {"processor's atomic", true, nullptr, nullptr, nullptr};
+const protocol atomic_message = {"software emulation", false, nullptr, amo_progress, abort_simple};
 
 ucs_status_t amo_handler(void *arg, void *data, size_t length, unsigned)
 {

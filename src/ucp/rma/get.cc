@@ -2,6 +2,7 @@
 //
 // Get: a load, the lane's get operations, or a question that the target answers with fragments.
 #include "ucp/core/nb.h"
+#include "ucp/proto/protocols.h"
 #include "ucp/rma/native.h"
 #include "ucp/rma/sgl.h"
 
@@ -51,6 +52,14 @@ ucs_status_t native_progress(ucp_request *req) noexcept
                         uct_ep_get_zcopy);
 }
 
+bool native_start(ucp_request *req) noexcept
+{
+    return start_native(req, true);
+}
+
+constexpr protocol software = {"software emulation", false, nullptr, software_progress,
+                               abort_simple};
+
 ucs_status_t start_progress(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
@@ -60,16 +69,29 @@ ucs_status_t start_progress(ucp_request *req) noexcept
         complete(req, req->dt.unpack(0, from, length));
         return UCS_OK;
     }
-    if (lane_serves(ep, rkey, RIGHT_READ) && req->dt.is_contig() &&
-        length >= ep->lanes[rkey->first.lane].attr->cap.get.min_zcopy &&
-        start_native(req, native_progress, true)) {
-        return native_progress(req);
+    const proto_range *range = req->dt.is_contig()
+                                   ? lane_range(ep, ep->config->lane_get, rkey, length, RIGHT_READ)
+                                   : nullptr;
+    if (range && try_protocol(req, *range)) {
+        return req->progress(req);
     }
-    req->progress = software_progress;
-    return software_progress(req);
+    return start_protocol(req, ep->config->get);
 }
 
 } // namespace
+
+const protocol get_zcopy = {"zero-copy", true, native_start, native_progress, comp_abort};
+const protocol get_load = {"memory copy", true, nullptr, nullptr, nullptr};
+const message_protocols get_messages = {
+    .short_ = nullptr,
+    .copy = nullptr,
+    .fragments = &software,
+    .zcopy = nullptr,
+    .read = nullptr,
+    .send = nullptr,
+    .copy_header = 0,
+    .zcopy_header = 0,
+};
 
 ucs_status_ptr_t get(const rma_args &a, const ucp_request_param_t *param) noexcept
 {
@@ -135,7 +157,7 @@ ucs_status_t reply_progress(ucp_request *req) noexcept
     ucp_ep *ep = req->ep;
     req->pend_lane = ep->am_lane_index;
     uint64_t *c = req->control_data;
-    size_t n = std::min<size_t>(c[2] - c[4], ep->limits.max_bcopy - sizeof(wire::data_hdr));
+    size_t n = std::min<size_t>(c[2] - c[4], ep->limits().max_bcopy - sizeof(wire::data_hdr));
     reply_pack pack = {req, n, false};
     ssize_t sent = uct_ep_am_bcopy(ep->am_ep, AM_ID_RMA_GET_REPLY, pack_reply, &pack, 0);
     if (sent < 0) {

@@ -76,23 +76,26 @@ char *slow_direct_address(ucp_rkey *rkey, uint64_t address, size_t length,
     }
     char *mapped = mapped_address(rkey, address, length);
     ucs::stats::lane *counted = rkey->ep->control->counted[rkey->direct_lane];
+    if (mapped) {
+        const ep_config &config = *rkey->ep->config;
+        const proto_table &table = what == ucs::stats::memory_put   ? config.map_put
+                                   : what == ucs::stats::memory_get ? config.map_get
+                                                                    : config.map_atomic;
+        ++table.select(length).used;
+    }
     if (mapped && counted) {
         counted->flows[what].count(length);
     }
     return mapped;
 }
 
-bool start_native(ucp_request *req, ucs_status_t (*progress)(ucp_request *) noexcept,
-                  bool reads) noexcept
+bool start_native(ucp_request *req, bool reads) noexcept
 {
     const ucp_rkey *rkey = req->rma.rkey;
     bool striped =
         rkey->more_count != 0 && req->dt.length() >= (rkey->more_count + 1) * RAIL_PIECE_MIN;
     bool unordered = reads || striped;
-    uint8_t md_index = lane_of(req, 0).md_index;
-    bool started = unordered ? start_zcopy(req, md_index, progress, unordered_done, unordered_abort)
-                             : start_zcopy(req, md_index, progress);
-    if (!started) {
+    if (!start_zcopy(req, lane_of(req, 0).md_index, unordered ? unordered_done : comp_done)) {
         return false;
     }
     req->rma.rail = 0;
@@ -101,6 +104,7 @@ bool start_native(ucp_request *req, ucs_status_t (*progress)(ucp_request *) noex
         take_share(req);
     }
     if (unordered) {
+        req->abort = unordered_abort;
         ++req->ep->unordered;
         req->ep->note_unfenced();
     }

@@ -11,11 +11,10 @@
 
 namespace ucp {
 
-// The operation is to be posted by `progress`, which calls native_piece(). false: the buffer cannot
+// The operation is to be posted by a progress() that calls native_piece(). false: the buffer cannot
 // be registered, nothing has changed. A fence waits for the end of what reads or uses several
 // lanes.
-bool start_native(ucp_request *req, ucs_status_t (*progress)(ucp_request *) noexcept,
-                  bool reads) noexcept;
+bool start_native(ucp_request *req, bool reads) noexcept;
 
 // Posted are all bytes of the share that the current lane takes; some are left for the next one.
 void next_share(ucp_request *req) noexcept;

@@ -2,6 +2,7 @@
 //
 // Put: a store, the lane's put operations, or a message that the target copies out.
 #include "ucp/core/nb.h"
+#include "ucp/proto/protocols.h"
 #include "ucp/rma/native.h"
 #include "ucp/rma/sgl.h"
 
@@ -36,13 +37,19 @@ size_t pack_put(void *dest, void *arg)
     wire::put_hdr hdr = {req->rma.rkey->memh_id, req->rma.address + req->dt.offset(),
                          req->ep->remote_id};
     memcpy(dest, &hdr, sizeof(hdr));
-    size_t room = req->ep->limits.max_bcopy - sizeof(hdr);
+    size_t room = req->ep->limits().max_bcopy - sizeof(hdr);
     return sizeof(hdr) + req->dt.pack(static_cast<char *>(dest) + sizeof(hdr), room);
 }
 
 ucs_status_t software_progress(ucp_request *req) noexcept
 {
     return bcopy_piece(req, AM_ID_RMA_PUT, pack_put);
+}
+
+bool software_start(ucp_request *req) noexcept
+{
+    req->ep->rma_sent();
+    return true;
 }
 
 ucs_status_t software_zcopy_progress(ucp_request *req) noexcept
@@ -59,6 +66,36 @@ ucs_status_t native_progress(ucp_request *req) noexcept
                         uct_ep_put_zcopy);
 }
 
+bool software_zcopy_start(ucp_request *req) noexcept
+{
+    return start_zcopy(req, req->ep->am_lane().md_index) && software_start(req);
+}
+
+bool native_start(ucp_request *req) noexcept
+{
+    return start_native(req, false);
+}
+
+ucs_status_t short_progress(ucp_request *req) noexcept
+{
+    const rkey_rail &first = req->rma.rkey->first;
+    req->pend_lane = first.lane;
+    ucs_status_t status = uct_ep_put_short(req->ep->lanes[first.lane].ep, req->dt.contig_ptr(),
+                                           static_cast<unsigned>(req->dt.length()),
+                                           req->rma.address, first.bundle.rkey);
+    if (status == UCS_OK) {
+        complete(req, UCS_OK);
+    }
+    return status;
+}
+
+constexpr protocol software_copy = {"software emulation copy-in", false, software_start,
+                                    software_progress, abort_simple};
+constexpr protocol software_fragments = {"multi-frag software emulation copy-in", false,
+                                         software_start, software_progress, abort_simple};
+constexpr protocol software_zcopy = {"software emulation zero-copy", false, software_zcopy_start,
+                                     software_zcopy_progress, comp_abort};
+
 // The way is known when the lanes are.
 ucs_status_t start_progress(ucp_request *req) noexcept
 {
@@ -70,19 +107,13 @@ ucs_status_t start_progress(ucp_request *req) noexcept
         complete(req, UCS_OK);
         return UCS_OK;
     }
-    if (lane_serves(ep, rkey, RIGHT_WRITE) && req->dt.is_contig() &&
-        length > ep->limits.put_message &&
-        length >= ep->lanes[rkey->first.lane].attr->cap.put.min_zcopy &&
-        start_native(req, native_progress, false)) {
-        return native_progress(req);
+    const proto_range *range = req->dt.is_contig()
+                                   ? lane_range(ep, ep->config->lane_put, rkey, length, RIGHT_WRITE)
+                                   : nullptr;
+    if (range && try_protocol(req, *range)) {
+        return req->progress(req);
     }
-    if (!req->dt.is_contig() || length < ep->limits.zcopy_thresh ||
-        ep->limits.max_hdr < sizeof(wire::put_hdr) ||
-        !start_zcopy(req, ep->am_lane().md_index, software_zcopy_progress)) {
-        req->progress = software_progress;
-    }
-    ep->rma_sent();
-    return req->progress(req);
+    return start_protocol(req, ep->config->put);
 }
 
 struct put_pack {
@@ -103,16 +134,16 @@ size_t pack_small(void *dest, void *arg)
 ucs_status_t put_at_once(const rma_args &a, size_t length) noexcept
 {
     ucp_ep *ep = a.ep;
-    if (length > ep->limits.put_message && lane_serves(ep, a.rkey, RIGHT_WRITE)) {
-        const lane &l = ep->lanes[a.rkey->first.lane];
-        if (length <= l.attr->cap.put.max_short && l.attr->cap.flags & UCT_IFACE_FLAG_PUT_SHORT) {
-            return uct_ep_put_short(l.ep, a.buffer, static_cast<unsigned>(length), a.address,
-                                    a.rkey->first.bundle.rkey);
-        }
-        return UCS_ERR_NO_RESOURCE;
+    const proto_range *of_lane = lane_range(ep, ep->config->lane_put, a.rkey, length, RIGHT_WRITE);
+    const proto_range &range = of_lane ? *of_lane : ep->config->put[MEMORY_PLAIN].select(length);
+    if (range.proto == &put_short) {
+        ucs_status_t status =
+            uct_ep_put_short(ep->lanes[a.rkey->first.lane].ep, a.buffer,
+                             static_cast<unsigned>(length), a.address, a.rkey->first.bundle.rkey);
+        range.used += status == UCS_OK;
+        return status;
     }
-    if (length + sizeof(wire::put_hdr) > ep->limits.max_bcopy ||
-        length >= ep->limits.zcopy_thresh) {
+    if (range.proto != &software_copy) {
         return UCS_ERR_NO_RESOURCE;
     }
     put_pack pack = {{a.rkey->memh_id, a.address, ep->remote_id}, a.buffer, length};
@@ -120,11 +151,26 @@ ucs_status_t put_at_once(const rma_args &a, size_t length) noexcept
     if (n < 0) {
         return static_cast<ucs_status_t>(n);
     }
+    ++range.used;
     ep->rma_sent();
     return UCS_OK;
 }
 
 } // namespace
+
+const protocol put_short = {"short", true, nullptr, short_progress, abort_simple};
+const protocol put_zcopy = {"zero-copy", true, native_start, native_progress, comp_abort};
+const protocol put_store = {"memory copy", true, nullptr, nullptr, nullptr};
+const message_protocols put_messages = {
+    .short_ = nullptr,
+    .copy = &software_copy,
+    .fragments = &software_fragments,
+    .zcopy = &software_zcopy,
+    .read = nullptr,
+    .send = nullptr,
+    .copy_header = sizeof(wire::put_hdr),
+    .zcopy_header = sizeof(wire::put_hdr),
+};
 
 ucs_status_ptr_t put(const rma_args &a, const ucp_request_param_t *param) noexcept
 {
@@ -216,7 +262,7 @@ ucs_status_t flush_progress(ucp_request *req) noexcept
 
 ucs_status_t rma_post_ack_request(ucp_ep *ep, uint64_t seq) noexcept
 {
-    if (ep->limits.max_short < sizeof(seq)) {
+    if (ep->limits().max_short < sizeof(seq)) {
         return UCS_ERR_UNSUPPORTED;
     }
     return uct_ep_am_short(ep->am_ep, AM_ID_RMA_FLUSH, ep->remote_id, &seq, sizeof(seq));

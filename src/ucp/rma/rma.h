@@ -83,13 +83,24 @@ inline ucs_status_ptr_t rma_start(ucp_request *req, const ucp_request_param_t *p
     return &nbi_tag;
 }
 
-// Whether an operation that is worth it and needs `right` may use the lane's own puts and gets.
+// Whether an operation that needs `right` may use the lane's own puts and gets.
 inline bool lane_serves(ucp_ep *ep, const ucp_rkey *rkey, uint8_t right) noexcept
 {
     ep->lane_rma_wanted = true;
     ep->note_unfenced();
     return rkey->first.lane != NO_LANE && UCS_LIKELY(!(rkey->denied & right)) &&
            UCS_LIKELY(!ep->lane_rma_fenced());
+}
+
+// How an operation on memory that a lane reaches goes; nullptr: as one on memory that none reaches.
+inline const proto_range *lane_range(ucp_ep *ep, const proto_table *tables, const ucp_rkey *rkey,
+                                     size_t length, uint8_t right) noexcept
+{
+    if (rkey->first.lane == NO_LANE) {
+        return nullptr;
+    }
+    const proto_range &range = tables[rkey->first.lane].select(length);
+    return !range.proto->native || lane_serves(ep, rkey, right) ? &range : nullptr;
 }
 
 // Blocks until the operation is done.

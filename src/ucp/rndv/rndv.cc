@@ -9,6 +9,7 @@
 #include "ucp/mem/mem.h"
 #include "ucp/proto/pieces.h"
 #include "ucp/proto/proto.h"
+#include "ucp/proto/protocols.h"
 #include "ucs/log.h"
 
 #include <algorithm>
@@ -54,30 +55,21 @@ size_t pack_rts(void *dest, void *arg)
     return sizeof(hdr) + hdr.rkey_len + hdr.header_len;
 }
 
-bool receiver_reads(const ucp_ep *ep) noexcept
+// Where it cannot be registered, the receiver asks for messages.
+void offer_buffer(ucp_request *req) noexcept
 {
-    rndv_scheme scheme = ep->worker->context->config.scheme;
-    return ep->rma_lane_index() != NO_LANE && scheme != rndv_scheme::put_zcopy &&
-           scheme != rndv_scheme::put_ppln && scheme != rndv_scheme::am;
+    const ucp_ep *ep = req->ep;
+    uct_mem_h memh = nullptr;
+    if (req->dt.is_contig() && req->dt.length() != 0 &&
+        request_reg_remote(req, ep->lanes[ep->rma_lane_index()].md_index, req->dt.contig_ptr(),
+                           req->dt.length(), &memh) == UCS_OK) {
+        req->rndv.zmemh = memh;
+        rails_register(req);
+    }
 }
 
 ucs_status_t rts_progress(ucp_request *req) noexcept
 {
-    ucp_ep *ep = req->ep;
-    // Lanes are known only now: register where the peer can read, once.
-    if (req->id == 0) {
-        request_wire_id(req);
-        if (receiver_reads(ep) && req->dt.is_contig() && req->dt.length() != 0) {
-            const lane &l = ep->lanes[ep->rma_lane_index()];
-            uct_mem_h memh = nullptr;
-            if (l.attr->cap.flags & UCT_IFACE_FLAG_GET_ZCOPY &&
-                request_reg_remote(req, l.md_index, req->dt.contig_ptr(), req->dt.length(),
-                                   &memh) == UCS_OK) {
-                req->rndv.zmemh = memh;
-                rails_register(req);
-            }
-        }
-    }
     return answered_piece(req, PHASE_RTS, AM_ID_RNDV_RTS, pack_rts, UCT_SEND_FLAG_BATCH);
 }
 
@@ -87,54 +79,87 @@ size_t pack_data(void *dest, void *arg)
     wire::data_hdr hdr = {req->ep->remote_id, req->rndv.remote_req, req->dt.offset()};
     memcpy(dest, &hdr, sizeof(hdr));
     size_t room =
-        std::min(req->ep->limits.max_bcopy - sizeof(hdr), req->rndv.posted - req->dt.offset());
+        std::min(req->ep->limits().max_bcopy - sizeof(hdr), req->rndv.posted - req->dt.offset());
     return sizeof(hdr) + req->dt.pack(static_cast<char *>(dest) + sizeof(hdr), room);
 }
 
-// Push the fragments that the receiver asked for; rndv.posted is where it wants to stop.
-ucs_status_t data_progress(ucp_request *req) noexcept
+// A piece of what the receiver asked for was sent; rndv.posted is where it wants to stop.
+ucs_status_t data_sent(ucp_request *req) noexcept
 {
-    ucp_ep *ep = req->ep;
-    req->pend_lane = ep->am_lane_index;
-    size_t end = req->rndv.posted;
-    size_t before = req->dt.offset();
-    if (before < end) {
-        if (req->control_len) { // zcopy
-            wire::data_hdr hdr = {ep->remote_id, req->rndv.remote_req, before};
-            uct_iov_t iov;
-            size_t count = 1;
-            size_t n = req->dt.to_iov(&iov, &count,
-                                      std::min(ep->limits.max_zcopy - sizeof(hdr), end - before),
-                                      req->rndv.zmemh);
-            ++req->comp.count;
-            ucs_status_t status = uct_ep_am_zcopy(ep->am_ep, AM_ID_RNDV_DATA, &hdr, sizeof(hdr),
-                                                  &iov, count, 0, &req->comp);
-            if (status != UCS_INPROGRESS) {
-                --req->comp.count;
-            }
-            if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS)) {
-                return status;
-            }
-            req->dt.advance(n);
-        } else {
-            ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_RNDV_DATA, pack_data, req, 0);
-            if (UCS_UNLIKELY(n < 0)) {
-                req->dt.rewind(before);
-                return static_cast<ucs_status_t>(n);
-            }
-            if (req->dt.offset() == before) { // a generic type that packs less than it promised
-                req->rndv.posted = before;
-                if (req->comp.status == UCS_OK) {
-                    req->comp.status = UCS_ERR_IO_ERROR;
-                }
-            }
-        }
-        if (req->dt.offset() < req->rndv.posted) {
-            return UCS_INPROGRESS;
-        }
+    if (req->dt.offset() < req->rndv.posted) {
+        return UCS_INPROGRESS;
     }
     comp_end(req);
     return UCS_OK;
+}
+
+ucs_status_t data_copy_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    size_t before = req->dt.offset();
+    if (before < req->rndv.posted) {
+        ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_RNDV_DATA, pack_data, req, 0);
+        if (UCS_UNLIKELY(n < 0)) {
+            req->dt.rewind(before);
+            return static_cast<ucs_status_t>(n);
+        }
+        if (req->dt.offset() == before) { // a generic type that packs less than it promised
+            req->rndv.posted = before;
+            if (req->comp.status == UCS_OK) {
+                req->comp.status = UCS_ERR_IO_ERROR;
+            }
+        }
+    }
+    return data_sent(req);
+}
+
+ucs_status_t data_zcopy_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    size_t before = req->dt.offset();
+    if (UCS_UNLIKELY(before >= req->rndv.posted)) {
+        return data_sent(req);
+    }
+    wire::data_hdr hdr = {ep->remote_id, req->rndv.remote_req, before};
+    uct_iov_t iov;
+    size_t count = 1;
+    size_t room = std::min(ep->limits().max_zcopy - sizeof(hdr), req->rndv.posted - before);
+    size_t n = req->dt.to_iov(&iov, &count, room, req->rndv.zmemh);
+    ++req->comp.count;
+    ucs_status_t status =
+        uct_ep_am_zcopy(ep->am_ep, AM_ID_RNDV_DATA, &hdr, sizeof(hdr), &iov, count, 0, &req->comp);
+    if (status != UCS_INPROGRESS) {
+        --req->comp.count;
+    }
+    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_INPROGRESS)) {
+        return status;
+    }
+    req->dt.advance(n);
+    return data_sent(req);
+}
+
+bool data_copy_start(ucp_request *req) noexcept
+{
+    comp_begin(req, comp_done);
+    return true;
+}
+
+bool data_zcopy_start(ucp_request *req) noexcept
+{
+    return start_zcopy(req, req->ep->am_lane().md_index);
+}
+
+constexpr protocol data_copy = {"fragments copy-in copy-out", false, data_copy_start,
+                                data_copy_progress, comp_abort};
+constexpr protocol data_zcopy = {"fragments zero-copy copy-out", false, data_zcopy_start,
+                                 data_zcopy_progress, comp_abort};
+
+ucs_status_t data_start_progress(ucp_request *req) noexcept
+{
+    return start_protocol(req, req->ep->config->rndv_data,
+                          req->dt.is_contig() ? MEMORY_PLAIN : MEMORY_SCATTERED);
 }
 
 void rts_abort(ucp_request *req, ucs_status_t status) noexcept
@@ -145,12 +170,19 @@ void rts_abort(ucp_request *req, ucs_status_t status) noexcept
     complete(req, status);
 }
 
-void rndv_send(ucp_request *req, uint8_t kind) noexcept
+template <uint8_t kind, bool offers>
+bool rts_start(ucp_request *req) noexcept
 {
     req->control_id = kind;
-    req->progress = rts_progress;
-    req->abort = rts_abort;
+    request_wire_id(req);
+    if (offers) {
+        offer_buffer(req);
+    }
+    return true;
 }
+
+constexpr const char *read_name = "rendezvous zero-copy read from remote";
+constexpr const char *send_name = "rendezvous fragments copy-in copy-out";
 
 // ---- receiver
 
@@ -289,15 +321,25 @@ bool start_get(ucp_request *req, const rts_hdr *rts) noexcept
 
 } // namespace
 
-void rndv_send_tag(ucp_request *req) noexcept
-{
-    rndv_send(req, wire::RTS_TAG);
-}
+const protocol rndv_read_tag = {read_name, true, rts_start<wire::RTS_TAG, true>, rts_progress,
+                                rts_abort};
+const protocol rndv_send_tag = {send_name, false, rts_start<wire::RTS_TAG, false>, rts_progress,
+                                rts_abort};
+const protocol rndv_read_am = {read_name, true, rts_start<wire::RTS_AM, true>, rts_progress,
+                               rts_abort};
+const protocol rndv_send_am = {send_name, false, rts_start<wire::RTS_AM, false>, rts_progress,
+                               rts_abort};
 
-void rndv_send_am(ucp_request *req) noexcept
-{
-    rndv_send(req, wire::RTS_AM);
-}
+const message_protocols rndv_messages = {
+    .short_ = nullptr,
+    .copy = nullptr,
+    .fragments = &data_copy,
+    .zcopy = &data_zcopy,
+    .read = nullptr,
+    .send = nullptr,
+    .copy_header = sizeof(wire::data_hdr),
+    .zcopy_header = sizeof(wire::data_hdr),
+};
 
 void rndv_refuse(ucp_worker *worker, const rts_hdr *rts, ucs_status_t status) noexcept
 {
@@ -375,25 +417,14 @@ ucs_status_t rndv_rtr_handler(void *arg, void *data, size_t length, unsigned)
     if (rtr.size > req->dt.length()) {
         return drop_damaged(worker, "rtr", length);
     }
-    ucp_ep *ep = req->ep;
     request_unlist(req);
     req->phase = PHASE_RNDV_SEND;
     req->rndv.remote_req = rtr.rreq;
     req->rndv.posted = rtr.size;
     req->dt.rewind(0);
-    req->control_len = 0;
     release_memh(req);
-    uct_mem_h memh = nullptr;
-    if (req->dt.is_contig() && rtr.size >= ep->limits.zcopy_thresh &&
-        ep->limits.max_hdr >= sizeof(wire::data_hdr) &&
-        request_reg(req, ep->am_lane().md_index, req->dt.contig_ptr(), req->dt.length(), &memh) ==
-            UCS_OK) {
-        req->control_len = 1;
-    }
-    req->rndv.zmemh = memh;
-    req->progress = data_progress;
-    req->abort = comp_abort;
-    comp_begin(req, comp_done);
+    req->progress = data_start_progress;
+    req->abort = abort_simple;
     send_internal(req);
     return UCS_OK;
 }

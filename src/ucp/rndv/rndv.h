@@ -15,13 +15,15 @@
 #pragma once
 
 #include "ucp/core/request.h"
+#include "ucp/proto/protocol.h"
 #include "ucp/proto/wire.h"
 
 namespace ucp {
 
-// Make the send request (ep, dt, send.* set) a rendezvous: sets progress and abort.
-void rndv_send_tag(ucp_request *req) noexcept;
-void rndv_send_am(ucp_request *req) noexcept;
+// Of a send request (ep, dt, send.* set): a rendezvous that offers the buffer to be read, and one
+// that makes the receiver ask for messages.
+extern const protocol rndv_read_tag, rndv_send_tag;
+extern const protocol rndv_read_am, rndv_send_am;
 
 // Receive what `rts` announces into req->dt (req->info set by the caller); may complete req inside.
 // `rts` is the whole message, checked by the RTS handler, and is not needed after the call.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Streams: an ordered sequence of bytes per endpoint, without message boundaries. Sends are active
-// messages that name the receiver's endpoint. What arrives goes into the first waiting receive, the
-// rest is kept in chunks that ucp_stream_recv_data_nb hands out and receives drain. A receive
-// completes when it has a whole number of elements (all of them with WAITALL).
+// Receiving of streams: an ordered sequence of bytes per endpoint, without message boundaries. What
+// arrives goes into the first waiting receive, the rest is kept in chunks that
+// ucp_stream_recv_data_nb hands out and receives drain. A receive completes when it has a whole
+// number of elements (all of them with WAITALL).
 #include "ucp/core/nb.h"
 #include "ucp/core/worker.h"
 #include "ucp/endpoint/ep.h"
@@ -108,95 +108,6 @@ void finish(ucp_request *req) noexcept
 void recv_abort(ucp_request *req, ucs_status_t status) noexcept
 {
     complete(req, status);
-}
-
-// ---- sending
-
-struct send_pack {
-    uint64_t ep;
-    const void *data;
-    size_t length;
-};
-
-size_t pack_send(void *dest, void *arg)
-{
-    auto *p = static_cast<send_pack *>(arg);
-    memcpy(dest, &p->ep, sizeof(p->ep));
-    memcpy(static_cast<char *>(dest) + sizeof(p->ep), p->data, p->length);
-    return sizeof(p->ep) + p->length;
-}
-
-size_t pack_request(void *dest, void *arg)
-{
-    auto *req = static_cast<ucp_request *>(arg);
-    memcpy(dest, &req->ep->remote_id, sizeof(uint64_t));
-    return sizeof(uint64_t) + req->dt.pack(static_cast<char *>(dest) + sizeof(uint64_t),
-                                           req->ep->limits.max_bcopy - sizeof(uint64_t));
-}
-
-ucs_status_t bcopy_progress(ucp_request *req) noexcept
-{
-    if (!req->dt.at_end()) {
-        return bcopy_piece(req, AM_ID_STREAM, pack_request);
-    }
-    complete(req, UCS_OK);
-    return UCS_OK;
-}
-
-ucs_status_t zcopy_progress(ucp_request *req) noexcept
-{
-    return zcopy_message(req, AM_ID_STREAM, &req->ep->remote_id, sizeof(uint64_t));
-}
-
-ucs_status_t start_progress(ucp_request *req) noexcept
-{
-    ucp_ep *ep = req->ep;
-    if (!wants_zcopy(req) || ep->limits.max_hdr < sizeof(uint64_t) ||
-        !start_zcopy(req, ep->am_lane().md_index, zcopy_progress)) {
-        req->progress = bcopy_progress;
-    }
-    return req->progress(req);
-}
-
-ucs_status_ptr_t stream_send(const char *call, ucp_ep *ep, const void *buffer, size_t count,
-                             ucp_datatype_t dt, const ucp_request_param_t *param) noexcept
-{
-    ucp_worker *worker = ep->worker;
-    UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_STREAM),
-                      "%s: the context was created without UCP_FEATURE_STREAM", call);
-    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK)) {
-        return UCS_STATUS_PTR(kind);
-    }
-    ucs::opt_guard guard(worker->lock);
-    if (UCS_LIKELY((dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG)) {
-        size_t length = count * (dt >> UCP_DATATYPE_SHIFT);
-        UCS_CHECK_ARG_PTR(buffer || length == 0, "%s: buffer must not be NULL", call);
-        if (UCS_LIKELY(ep->can_send())) {
-            ucs_status_t status = UCS_ERR_NO_RESOURCE;
-            if (length == 0) {
-                status = UCS_OK;
-            } else if (length <= ep->limits.max_short) {
-                status = uct_ep_am_short(ep->am_ep, AM_ID_STREAM, ep->remote_id, buffer,
-                                         static_cast<unsigned>(length));
-            } else if (length + sizeof(uint64_t) <= ep->limits.max_bcopy &&
-                       length < ep->limits.zcopy_thresh) {
-                send_pack pack = {ep->remote_id, buffer, length};
-                ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_STREAM, pack_send, &pack, 0);
-                status = n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n);
-            }
-            if (status != UCS_ERR_NO_RESOURCE) {
-                return post_return_imm(worker, req_kind::send, status, param);
-            }
-        }
-    }
-    ucp_request *req;
-    ucs_status_t status = data_request(ep, data_way::from_buffer, buffer, count, dt, param, &req);
-    if (status != UCS_OK) {
-        return UCS_STATUS_PTR(status);
-    }
-    req->progress = start_progress;
-    req->abort = abort_simple;
-    return send_request(req, param);
 }
 
 // ---- receiving
@@ -378,25 +289,6 @@ void ep_proto_cleanup(ucp_ep *ep) noexcept
 } // namespace ucp
 
 extern "C" {
-
-UCS_EXPORT ucs_status_ptr_t ucp_stream_send_nbx(ucp_ep_h ep, const void *buffer, size_t count,
-                                                const ucp_request_param_t *param)
-{
-    UCS_CHECK_ARG_PTR(ep, "ucp_stream_send_nbx: ep must not be NULL");
-    UCS_CHECK_ARG_PTR(param, "ucp_stream_send_nbx: param must not be NULL");
-    ucp_datatype_t dt =
-        param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
-    return ucp::stream_send("ucp_stream_send_nbx", ep, buffer, count, dt, param);
-}
-
-UCS_EXPORT ucs_status_ptr_t ucp_stream_send_nb(ucp_ep_h ep, const void *buffer, size_t count,
-                                               ucp_datatype_t datatype, ucp_send_callback_t cb,
-                                               unsigned)
-{
-    UCS_CHECK_ARG_PTR(ep, "ucp_stream_send_nb: ep must not be NULL");
-    ucp_request_param_t param = ucp::nb_param(cb);
-    return ucp::stream_send("ucp_stream_send_nb", ep, buffer, count, datatype, &param);
-}
 
 UCS_EXPORT ucs_status_ptr_t ucp_stream_recv_nbx(ucp_ep_h ep, void *buffer, size_t count,
                                                 size_t *length, const ucp_request_param_t *param)

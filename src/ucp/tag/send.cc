@@ -2,7 +2,8 @@
 //
 // Tag sends. Small messages go out inside the call: short without any copy of ours, else packed by
 // the transport's callback (bcopy). Larger ones become requests: fragments (bcopy or zcopy), or a
-// rendezvous from rndv_thresh on. A synchronous send asks for an ACK, or is a rendezvous.
+// rendezvous. A synchronous send asks for an ACK, or is a rendezvous. The tables of the endpoint's
+// configuration choose.
 #include "ucp/core/nb.h"
 #include "ucp/core/worker.h"
 #include "ucp/endpoint/ep.h"
@@ -10,6 +11,7 @@
 #include "ucp/mem/memory_type.h"
 #include "ucp/proto/pieces.h"
 #include "ucp/proto/proto.h"
+#include "ucp/proto/protocols.h"
 #include "ucp/rndv/rndv.h"
 #include "ucs/check.h"
 
@@ -55,7 +57,7 @@ size_t pack_sync_request(void *dest, void *arg)
 size_t pack_fragment(void *dest, void *arg)
 {
     auto *req = static_cast<ucp_request *>(arg);
-    size_t room = req->ep->limits.max_bcopy;
+    size_t room = req->ep->limits().max_bcopy;
     size_t head;
     if (req->dt.offset() == 0) {
         wire::tag_first_hdr hdr = {req->send.tag,      req->dt.length(),
@@ -84,6 +86,19 @@ ucs_status_t eager_progress(ucp_request *req) noexcept
     return UCS_OK;
 }
 
+ucs_status_t short_progress(ucp_request *req) noexcept
+{
+    ucp_ep *ep = req->ep;
+    req->pend_lane = ep->am_lane_index;
+    ucs_status_t status =
+        uct_ep_am_short(ep->am_ep, AM_ID_TAG_EAGER, req->send.tag, req->dt.contig_ptr(),
+                        static_cast<unsigned>(req->dt.length()));
+    if (UCS_LIKELY(status == UCS_OK)) {
+        complete(req, UCS_OK);
+    }
+    return status;
+}
+
 ucs_status_t sync_progress(ucp_request *req) noexcept
 {
     request_wire_id(req);
@@ -110,7 +125,7 @@ ucs_status_t multi_sync_progress(ucp_request *req) noexcept
         request_wire_id(req);
         req->phase = PHASE_SYNC_SENDING;
     }
-    if (left + head > req->ep->limits.max_bcopy || req->phase == PHASE_SYNC_MATCHED) {
+    if (left + head > req->ep->limits().max_bcopy || req->phase == PHASE_SYNC_MATCHED) {
         return multi_progress(req);
     }
     return answered_piece(req, PHASE_SYNC, fragment_id(req), pack_fragment);
@@ -129,7 +144,7 @@ ucs_status_t zcopy_progress(ucp_request *req) noexcept
     } hdr;
     size_t head;
     uint8_t id;
-    if (offset == 0 && length <= ep->limits.max_zcopy - sizeof(uint64_t)) {
+    if (offset == 0 && length <= ep->limits().max_zcopy - sizeof(uint64_t)) {
         hdr.tag = req->send.tag;
         head = sizeof(hdr.tag);
         id = AM_ID_TAG_EAGER;
@@ -145,13 +160,48 @@ ucs_status_t zcopy_progress(ucp_request *req) noexcept
     return zcopy_message(req, id, &hdr, head);
 }
 
-bool use_zcopy(const ucp_ep *ep, const ucp_request *req) noexcept
+bool fragments_start(ucp_request *req) noexcept
 {
-    return wants_zcopy(req) && !(req->flags & REQ_SYNC) &&
-           ep->limits.max_hdr >= sizeof(wire::tag_first_hdr) && ep->limits.max_iov >= 1;
+    req->send.msg_id = ++req->worker->proto->next_msg_id;
+    return true;
 }
 
-// Everything that does not fit into one short or bcopy call, or is not contiguous.
+bool zcopy_start(ucp_request *req) noexcept
+{
+    return start_zcopy(req, req->ep->am_lane().md_index) && fragments_start(req);
+}
+
+// A generic type may pack less than it said, so only a rendezvous knows in advance which piece is
+// the last.
+bool sync_fragments_start(ucp_request *req) noexcept
+{
+    if (req->dt.type() == dt_iter::kind::generic) {
+        req->progress = rndv_send_tag.progress;
+        req->abort = rndv_send_tag.abort;
+        return rndv_send_tag.start(req);
+    }
+    return fragments_start(req);
+}
+
+constexpr protocol eager_short = {"eager short", true, nullptr, short_progress, abort_simple};
+constexpr protocol eager_copy = {"eager copy-in copy-out", true, nullptr, eager_progress,
+                                 abort_simple};
+constexpr protocol eager_fragments = {"multi-frag eager copy-in copy-out", true, fragments_start,
+                                      multi_progress, abort_simple};
+constexpr protocol eager_zcopy = {"eager zero-copy copy-out", true, zcopy_start, zcopy_progress,
+                                  comp_abort};
+constexpr protocol sync_copy = {"eager copy-in copy-out", true, nullptr, sync_progress,
+                                abort_simple};
+constexpr protocol sync_fragments = {"multi-frag eager copy-in copy-out", true,
+                                     sync_fragments_start, multi_sync_progress, abort_simple};
+
+ucs_status_t start_progress(ucp_request *req) noexcept
+{
+    const ep_config &config = *req->ep->config;
+    return start_protocol(req, req->flags & REQ_SYNC ? config.tag_sync : config.tag);
+}
+
+// Everything that does not go out inside the call, or is not contiguous.
 UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const void *buffer, size_t count,
                                         ucp_datatype_t dt, uint64_t tag,
                                         const ucp_request_param_t *param, bool sync) noexcept
@@ -161,30 +211,12 @@ UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const void *buffer, size_t c
     if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
     }
-    size_t length = req->dt.length();
     req->send.tag = tag;
     if (sync) {
         req->flags |= REQ_SYNC;
     }
+    req->progress = start_progress; // the lanes may not be known yet
     req->abort = abort_simple;
-    size_t head = sync ? sizeof(wire::tag_sync_hdr) : sizeof(uint64_t);
-    bool single = length + head <= ep->limits.max_bcopy;
-    // A generic type may pack less than it said, so only a rendezvous knows in advance which piece
-    // is the last.
-    bool rndv = wants_rndv(req) || (sync && !single && req->dt.type() == dt_iter::kind::generic);
-    if (rndv) {
-        rndv_send_tag(req);
-    } else if (use_zcopy(ep, req) && start_zcopy(req, ep->am_lane().md_index, zcopy_progress)) {
-        req->send.msg_id = ++ep->worker->proto->next_msg_id;
-    }
-    if (!req->progress) {
-        if (single) {
-            req->progress = sync ? sync_progress : eager_progress;
-        } else {
-            req->send.msg_id = ++ep->worker->proto->next_msg_id;
-            req->progress = sync ? multi_sync_progress : multi_progress;
-        }
-    }
     return send_request(req, param);
 }
 
@@ -209,11 +241,13 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const 
         UCS_CHECK_ARG_PTR(buffer || length == 0, "%s: buffer must not be NULL", call);
         if (UCS_LIKELY(ep->can_send())) {
             ucs_status_t status = UCS_ERR_NO_RESOURCE;
-            if (UCS_LIKELY(length <= ep->limits.max_short)) {
+            const proto_range *ranges = ep->config->tag[MEMORY_MAPPED].ranges;
+            if (UCS_LIKELY(length < ranges[0].end)) {
+                ++ranges[0].used;
                 status = uct_ep_am_short(ep->am_ep, AM_ID_TAG_EAGER, tag, buffer,
                                          static_cast<unsigned>(length));
-            } else if (length < ep->limits.rndv_thresh && length < ep->limits.zcopy_thresh &&
-                       length + sizeof(tag) <= ep->limits.max_bcopy) {
+            } else if (length < ranges[1].end) {
+                ++ranges[1].used;
                 eager_pack pack = {tag, buffer, length};
                 ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_TAG_EAGER, pack_eager, &pack, 0);
                 status = n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n);
@@ -221,6 +255,7 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const 
             if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE)) {
                 return post_return_imm(worker, req_kind::send, status, param);
             }
+            uncount(ep->config->tag[MEMORY_MAPPED], length);
         }
     }
     UCS_CHECK_ARG_PTR((mask & (UCP_OP_ATTR_FLAG_FAST_CMPL | UCP_OP_ATTR_FLAG_MULTI_SEND)) !=
@@ -230,6 +265,28 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const 
 }
 
 } // namespace
+
+const message_protocols tag_messages = {
+    .short_ = &eager_short,
+    .copy = &eager_copy,
+    .fragments = &eager_fragments,
+    .zcopy = &eager_zcopy,
+    .read = &rndv_read_tag,
+    .send = &rndv_send_tag,
+    .copy_header = sizeof(uint64_t),
+    .zcopy_header = sizeof(wire::tag_first_hdr),
+    .short_first = true,
+};
+const message_protocols tag_sync_messages = {
+    .short_ = nullptr,
+    .copy = &sync_copy,
+    .fragments = &sync_fragments,
+    .zcopy = nullptr,
+    .read = &rndv_read_tag,
+    .send = &rndv_send_tag,
+    .copy_header = sizeof(wire::tag_sync_hdr),
+    .zcopy_header = 0,
+};
 
 ucs_status_t ack_handler(void *arg, void *data, size_t length, unsigned)
 {
