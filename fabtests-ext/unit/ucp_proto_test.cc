@@ -412,7 +412,7 @@ TEST_P(ucp_proto, a_rendezvous_offers_the_users_registration_and_makes_none_besi
         uct_mem_h own = memh ? memh->memh[ab->lanes[ab->rma_lane_index()].md_index] : nullptr;
         EXPECT_NE(nullptr, offered.zmemh);
         EXPECT_EQ(memh != nullptr, offered.zmemh == own);
-        EXPECT_EQ(memh == nullptr, offered.memh == offered.zmemh);
+        EXPECT_EQ(memh == nullptr, offered.reg.memh == offered.zmemh);
         counted &r = count();
         recv(in, &r);
         EXPECT_EQ(UCS_OK, wait({a.get(), b.get()}, s));
