@@ -124,7 +124,7 @@ std::string log_of_init(const char *name, const char *value, bool strict, ucs_st
     EXPECT_EQ(UCS_OK, ucp_config_modify(config, "STRICT", strict ? "y" : "n"));
     ucp_params_t params = {};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
-    params.features = UCP_FEATURE_AM;
+    params.features = UCP_FEATURE_AM | UCP_FEATURE_AMO64;
     ucp_context_h context = nullptr;
     logged.clear();
     ucs::log::set_sink(keep);
@@ -161,6 +161,15 @@ TEST(ucp_config, names_devices_that_are_not_here_and_those_that_are)
     expect_in(text, "what exists: ");
     expect_in(log_of_init("NET_DEVICES", "lo,eth99", true, UCS_ERR_NO_DEVICE), "eth99");
     EXPECT_EQ("", log_of_init("NET_DEVICES", "lo", true, UCS_OK));
+}
+
+TEST(ucp_config, says_that_no_device_executes_atomic_operations)
+{
+    EXPECT_EQ("", log_of_init("ATOMIC_MODE", "cpu", true, UCS_OK));
+    EXPECT_EQ("", log_of_init("ATOMIC_MODE", "guess", true, UCS_OK));
+    const char *text = "UCX_ATOMIC_MODE=device: processors execute atomic operations";
+    expect_in(log_of_init("ATOMIC_MODE", "device", false, UCS_OK), text);
+    expect_in(log_of_init("ATOMIC_MODE", "device", true, UCS_ERR_UNSUPPORTED), text);
 }
 
 TEST(ucp_config, names_the_variable_of_the_environment)

@@ -53,7 +53,6 @@ constexpr explanation explanations[] = {
     {reason::copy, "the C library copies memory"},
     {reason::eager_rails, "eager messages use one device"},
     {reason::other_name, "it is an older name; UCX_MAX_RMA_RAILS is honoured"},
-    {reason::atomics, "each atomic operation is native where the transport has it"},
 };
 
 struct notes {

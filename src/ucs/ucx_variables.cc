@@ -15,7 +15,7 @@ constexpr ucx_variable rows[] = {
     {"ALLOC_PRIO", "md:sysv,md:posix,huge,thp,md:*,mmap,heap", none, reason::protocols},
     {"ASYNC_MAX_EVENTS", "1024", none, reason::progress},
     {"ASYNC_SIGNO", "ALRM", none, reason::progress},
-    {"ATOMIC_MODE", "guess", misleading, reason::atomics},
+    {"ATOMIC_MODE", "guess", honoured, reason::served},
     {"BCOPY_BW", "auto", none, reason::cost_model},
     {"BCOPY_THRESH", "auto", honoured, reason::served},
     {"BUILTIN_MEMCPY_MAX", "auto", none, reason::copy},

@@ -40,7 +40,6 @@ enum class reason {
     cost_model,
     copy,
     eager_rails,
-    atomics,
     other_name,
 };
 

@@ -3,6 +3,7 @@
 // UCP over cores that are as strict as the fabrics of large machines (fabtests-ext/strict).
 #include "fabtests-ext/common/strict_cores.h"
 #include "fabtests-ext/common/ucp_pair.h"
+#include "fabtests-ext/common/ucp_region.h"
 
 // libfabric 1.17's sockets core, on which all of this stands, now and then leaves 312 bytes behind
 // when an endpoint is closed while a connection of it comes up. Its frames cannot be followed
@@ -12,9 +13,11 @@ extern "C" const char *__lsan_default_suppressions()
     return "leak:libfabric.so";
 }
 
+#include <atomic>
 #include <filesystem>
 #include <list>
 #include <poll.h>
+#include <thread>
 
 namespace {
 
@@ -148,6 +151,85 @@ TEST(ucp_strict_close, a_forced_close_is_told_when_the_core_refuses_its_notice)
     EXPECT_EQ(UCS_OK, wait({&c, &s}, x));
     EXPECT_EQ(UCS_OK, wait({&c, &s}, y));
 }
+
+class ucp_strict_atomics : public testing::TestWithParam<const char *> {
+  protected:
+    environment quick{"FI_STRICT_DESCRIPTOR", "0"};
+
+    static options make_options(const std::string &tls)
+    {
+        options o;
+        o.tls = tls;
+        o.features = UCP_FEATURE_AMO64 | UCP_FEATURE_RMA;
+        return o;
+    }
+};
+
+// Adds to the word of the owner, from a thread of its own.
+struct adder {
+    entity e;
+    ucp_ep_h ep = nullptr;
+    ucp_rkey_h rkey = nullptr;
+    uint64_t count = 0;
+
+    adder(const options &o, const entity &owner, const std::vector<char> &key) : e(o)
+    {
+        EXPECT_EQ(UCS_OK, create_ep(e, owner.address(), &ep));
+        EXPECT_EQ(UCS_OK, ucp_ep_rkey_unpack(ep, key.data(), &rkey));
+    }
+    adder(const adder &) = delete;
+    ~adder() { ucp_rkey_destroy(rkey); }
+
+    ucs_status_ptr_t add(uint64_t at)
+    {
+        static const uint64_t one = 1;
+        ucp_request_param_t p = {};
+        p.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+        p.datatype = ucp_dt_make_contig(8);
+        ++count;
+        return ucp_atomic_op_nbx(ep, UCP_ATOMIC_OP_ADD, &one, 1, at, rkey, &p);
+    }
+};
+
+// One process maps the memory, the other reaches it over the network alone.
+TEST_P(ucp_strict_atomics, those_over_shared_memory_and_over_the_network_are_atomic_to_each_other)
+{
+    const std::string network = GetParam();
+    entity owner(make_options("sm," + network));
+    ucp_ep_h own = nullptr;
+    ASSERT_EQ(UCS_OK, create_ep(owner, owner.address(), &own));
+    {
+        region word(owner, own, nullptr, 8);
+        *reinterpret_cast<uint64_t *>(word.data) = 0;
+        adder near(make_options("sm"), owner, word.packed());
+        adder remote(make_options(network), owner, word.packed());
+        EXPECT_EQ(UCS_OK, wait({&near.e, &owner}, near.add(word.at())));
+        EXPECT_EQ(UCS_OK, wait({&remote.e, &owner}, remote.add(word.at())));
+        void *local;
+        EXPECT_EQ(UCS_OK, ucp_rkey_ptr(near.rkey, word.at(), &local));
+        EXPECT_EQ(UCS_ERR_UNREACHABLE, ucp_rkey_ptr(remote.rkey, word.at(), &local));
+        std::atomic<bool> over = false;
+        std::thread adds([&] {
+            while (!over) {
+                EXPECT_EQ(nullptr, near.add(word.at()));
+            }
+        });
+        for (int i = 0; i < 5000; ++i) {
+            EXPECT_EQ(UCS_OK, wait({&remote.e, &owner}, remote.add(word.at())));
+            owner.progress();
+        }
+        ucp_request_param_t none = {};
+        EXPECT_EQ(UCS_OK, wait({&remote.e, &owner}, ucp_ep_flush_nbx(remote.ep, &none)));
+        over = true;
+        adds.join();
+        EXPECT_EQ(near.count + remote.count, *reinterpret_cast<uint64_t *>(word.data));
+        EXPECT_EQ(UCS_OK, wait({&near.e, &owner}, close_nb(near.ep)));
+        EXPECT_EQ(UCS_OK, wait({&remote.e, &owner}, close_nb(remote.ep)));
+    }
+    EXPECT_EQ(UCS_OK, wait({&owner}, close_nb(own)));
+}
+
+INSTANTIATE_TEST_SUITE_P(over, ucp_strict_atomics, testing::Values("cxi", "tcp"), transports_name);
 
 INSTANTIATE_TEST_SUITE_P(over, ucp_strict_wakeup, testing::Values("psm3", "efa"), transports_name);
 

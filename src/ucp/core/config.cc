@@ -107,6 +107,26 @@ constexpr type proto_info_ = {"<y|n|auto|used|pattern>", parse_proto_info, [](co
                                   return *static_cast<const std::string *>(member);
                               }};
 
+constexpr const char *atomic_names[] = {"cpu", "device", "guess"};
+
+bool parse_atomic_mode(const char *text, void *member)
+{
+    for (size_t i = 0; i < std::size(atomic_names); ++i) {
+        if (!strcasecmp(text, atomic_names[i])) {
+            *static_cast<atomic_mode *>(member) = static_cast<atomic_mode>(i);
+            return true;
+        }
+    }
+    return false;
+}
+
+std::string format_atomic_mode(const void *member)
+{
+    return atomic_names[static_cast<size_t>(*static_cast<const atomic_mode *>(member))];
+}
+
+constexpr type atomic_mode_ = {"<cpu|device|guess>", parse_atomic_mode, format_atomic_mode};
+
 constexpr field fields[] = {
     {"TLS", "all",
      "Transports to use, in any order: all, self, sm, tcp, verbs, or names that ucxlike_info "
@@ -176,6 +196,11 @@ constexpr field fields[] = {
      "costs some microseconds of a processor. 0 or inf: such a worker does not sleep, "
      "ucp_worker_arm() answers busy.",
      offsetof(config, wakeup_interval), &time_},
+    {"ATOMIC_MODE", "guess",
+     "What executes the atomic operations of a context, one kind for all of them, so that they are "
+     "atomic to each other. cpu and guess: the processor, the target's or that of a process which "
+     "maps the memory. device is not possible: a warning, with UCX_STRICT an error.",
+     offsetof(config, atomics), &atomic_mode_},
     {"RCACHE_ENABLE", "try",
      "Whether buffers stay registered after an operation, where the core needs that and it is "
      "dear. "

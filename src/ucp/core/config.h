@@ -28,6 +28,9 @@ struct thresholds {
     size_t inter;
 };
 
+// What executes atomic operations; guess: what there is.
+enum class atomic_mode : int { cpu, device, guess };
+
 struct config {
     std::vector<std::string> tls;
     std::vector<std::string> net_devices;
@@ -46,6 +49,7 @@ struct config {
     ucs::config::ternary progress_yield;
     double arm_poll_time;
     double wakeup_interval;
+    atomic_mode atomics;
     ucs::config::ternary rcache_enable;
     size_t rcache_max_size;
     size_t rcache_max_regions;

@@ -140,12 +140,27 @@ class builder {
                            selection::stands_in_for_spare);
     }
 
+    // Those of a device would not be atomic to those of processors over shared memory.
+    void report_atomics(bool strict) const
+    {
+        if (config_.values.atomics != atomic_mode::device ||
+            !context_.has_feature(UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64)) {
+            return;
+        }
+        const char *text = "UCX_ATOMIC_MODE=device: processors execute atomic operations";
+        if (strict) {
+            throw ucs::error(UCS_ERR_UNSUPPORTED, "ucp_init: %s (UCX_STRICT)", text);
+        }
+        ucs_warn("%s", text);
+    }
+
     // What was asked for and is not here.
     void report() const
     {
         bool strict = config_.values.strict;
         (void)ucs::stats::wanted(); // knows its variables, and refuses bad values
         ucs::config::report_environment(strict);
+        report_atomics(strict);
         for (const std::string &text : select_.unmatched()) {
             if (strict) {
                 throw ucs::error(UCS_ERR_NO_DEVICE, "ucp_init: %s (UCX_STRICT)", text.c_str());
