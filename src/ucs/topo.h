@@ -12,8 +12,8 @@
 
 namespace ucs::topo {
 
-// The index of a PCI function in this process's table, assigned on first sight. UNKNOWN when the machine
-// has no such function.
+// The index of a PCI function in this process's table, assigned on first sight. UNKNOWN when the
+// machine has no such function.
 ucs_sys_device_t device_by_bus_id(const ucs_sys_bus_id_t &bus_id);
 
 // By the name the kernel gives it ("eth0", "rxe0", "mlx5_0"). UNKNOWN for one that is not on a PCI

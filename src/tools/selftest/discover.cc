@@ -34,7 +34,8 @@ json emulated_over(const uct_iface_attr_t &attr)
         list.push_back("atomics of 64 bits: by messages, or the processor's over shared memory");
     }
     if (!(attr.cap.event_flags & UCT_IFACE_FLAG_EVENT_RECV)) {
-        list.push_back("no event for a message: a timer wakes a worker that sleeps (UCX_WAKEUP_INTERVAL)");
+        list.push_back(
+            "no event for a message: a timer wakes a worker that sleeps (UCX_WAKEUP_INTERVAL)");
     }
     return list;
 }
