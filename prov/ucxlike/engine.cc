@@ -192,6 +192,22 @@ ucs_status_t dispatch(conn *c, unsigned am, const wire::message &m, void *data, 
     return c->owner ? hand_on(c, am, m, data, length, param) : UCS_ERR_REJECTED;
 }
 
+// Of a message that cannot be read. What comes by the link of a peer of another version will not be
+// read either: the peer hears of it at once.
+void engine::refuse(const wire::message &m, const ucp_am_recv_param_t *param)
+{
+    ++dropped;
+    if (!m.other_version || !(param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP)) {
+        return;
+    }
+    PROV_WARN(EP_CTRL,
+              "a peer speaks version %u of the provider's protocol, this library version %u\n",
+              m.other_version, wire::version);
+    if (link *l = find(param->reply_ep); l && !l->closing && !l->failed) {
+        fail(l, UCS_ERR_UNSUPPORTED);
+    }
+}
+
 template <unsigned am>
 ucs_status_t engine::on_data(void *arg, const void *header, size_t header_length, void *data,
                              size_t length, const ucp_am_recv_param_t *param)
@@ -201,7 +217,7 @@ ucs_status_t engine::on_data(void *arg, const void *header, size_t header_length
     link *reply = nullptr;
     conn *c = wire::parse(header, header_length, m) ? e->sender(m, param, &reply) : nullptr;
     if (UCS_UNLIKELY(!c || !c->owner)) {
-        ++e->dropped;
+        e->refuse(m, param);
         return UCS_OK;
     }
     if (UCS_UNLIKELY(m.flags & wire::has_group) && !c->owner->in_group(m.group)) {
@@ -244,7 +260,7 @@ ucs_status_t engine::on_control(void *arg, const void *header, size_t header_len
     link *reply = nullptr;
     conn *c = wire::parse(header, header_length, m) ? e->sender(m, param, &reply) : nullptr;
     if (!c || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)) {
-        ++e->dropped;
+        e->refuse(m, param);
         return UCS_OK;
     }
     if (m.kind == wire::acked) {

@@ -205,6 +205,7 @@ class engine {
     static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status);
     static void on_answered(void *arg, const void *data, size_t length);
     static void on_closed(void *request, ucs_status_t status, void *arg);
+    void refuse(const wire::message &m, const ucp_am_recv_param_t *param);
     template <unsigned am>
     static ucs_status_t on_data(void *arg, const void *header, size_t header_length, void *data,
                                 size_t length, const ucp_am_recv_param_t *param);

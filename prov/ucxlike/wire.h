@@ -132,6 +132,7 @@ struct message : words {
     uint64_t id = 0;
     uint64_t group = 0;
     const uint8_t *hello = nullptr; // unaligned
+    uint8_t other_version = 0;      // of a hello that was not read for that
     struct rma rma = {};
 };
 
@@ -258,6 +259,7 @@ UCS_NOINLINE inline bool parse_words(const header &h, const void *bytes, size_t 
     }
     if (m.flags & has_hello) {
         if (at[0] != version || (at[1] != 4 && at[1] != 6)) {
+            m.other_version = at[0] != version ? at[0] : 0;
             return false;
         }
         uint64_t id;

@@ -93,9 +93,7 @@ class liar {
                        UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
         p.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
         p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-        p.err_handler.cb = [](void *arg, ucp_ep_h, ucs_status_t) {
-            ++static_cast<liar *>(arg)->lost_;
-        };
+        p.err_handler.cb = ended;
         p.err_handler.arg = this;
         p.sockaddr.addr = reinterpret_cast<const sockaddr *>(&to);
         p.sockaddr.addrlen = sizeof(to);
@@ -110,18 +108,22 @@ class liar {
         ucp_ep_h ep = nullptr;
         uint64_t id = 0;
     };
-    void call(const sockaddr_in &to, session *s)
+    void call(const sockaddr_in &to, session *s, uint8_t version = wire::version)
     {
         ucp_ep_params_t p = {};
         p.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
-                       UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+                       UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
         p.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
         p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        p.err_handler.cb = ended;
+        p.err_handler.arg = this;
         p.sockaddr.addr = reinterpret_cast<const sockaddr *>(&to);
         p.sockaddr.addrlen = sizeof(to);
         uint8_t words[wire::max_header];
         wire::builder b(words);
-        b.say_hello(wire::make_hello(name_of(0), 0, 1));
+        wire::hello hello = wire::make_hello(name_of(0), 0, 1);
+        hello.version = version;
+        b.say_hello(hello);
         ucp::greeting g = {words, b.finish(0, wire::connect), answered, s};
         REQUIRE_EQ(ucp::create_ep(worker_, &p, g, &s->ep), UCS_OK);
     }
@@ -153,7 +155,8 @@ class liar {
     }
 
     // A message that says where it comes from; `ack` is answered when it was received.
-    void greet(ucp_ep_h ep, uint16_t port, uint64_t id, uint64_t ack = 0)
+    void greet(ucp_ep_h ep, uint16_t port, uint64_t id, uint64_t ack = 0,
+               uint8_t version = wire::version)
     {
         uint8_t to[wire::max_header];
         wire::builder b(to);
@@ -161,7 +164,9 @@ class liar {
             b.ack(ack);
             b.ack_on_arrival();
         }
-        b.say_hello(wire::make_hello(name_of(port), 77, id));
+        wire::hello hello = wire::make_hello(name_of(port), 77, id);
+        hello.version = version;
+        b.say_hello(hello);
         send(ep, ack ? wire::am_msg : wire::am_control, to, b.finish(0, wire::none));
     }
 
@@ -204,6 +209,8 @@ class liar {
         ucp_ep_h ep = nullptr;
         REQUIRE_EQ(ucp_ep_create(worker_, &p, &ep), UCS_OK);
     }
+
+    static void ended(void *arg, ucp_ep_h, ucs_status_t) { ++static_cast<liar *>(arg)->lost_; }
 
     static void answered(void *arg, const void *data, size_t length)
     {
@@ -331,6 +338,26 @@ TEST(prov_liar_test, only_so_many_strangers_are_kept)
     EXPECT_EQ(run_pair(server, [](partner &p) { stay_silent(p, 80, 80 - 256 / 4); }), "");
 }
 
+// Not after the time in which any peer has to say who it is.
+TEST(prov_liar_test, a_peer_of_another_version_is_sent_away)
+{
+    auto server = [](partner &p) {
+        setenv("FI_UCXLIKE_PEER_TIMEOUT", "1000000000", 1);
+        serve(p);
+    };
+    auto client = [](partner &p) {
+        sockaddr_in to = address_of(p);
+        liar l;
+        l.greet(l.connect(to), 1000, 1, 99, wire::version + 1);
+        l.progress_until([&] { return l.lost() == 1; });
+        REQUIRE_EQ(l.count(wire::acked), 0);
+        l.greet(l.connect(to), 1000, 1, 99);
+        REQUIRE_EQ(l.await(wire::acked).m.tag, 99);
+        p.tell(1);
+    };
+    EXPECT_EQ(run_pair(server, client), "");
+}
+
 TEST(prov_liar_test, ids_cannot_be_foretold)
 {
     auto client = [](partner &p) {
@@ -452,6 +479,32 @@ TEST(prov_liar_test, a_connection_hears_nothing_before_it_is_accepted)
         b.ack_on_arrival();
         l.send(first.ep, wire::am_msg, bytes, b.finish(first.id, wire::none));
         REQUIRE_EQ(l.await(wire::acked).m.tag, 99);
+        p.tell(1);
+    };
+    EXPECT_EQ(run_pair(server, client), "");
+}
+
+// A passive endpoint does not tell its program of such a client.
+TEST(prov_liar_test, a_client_of_another_version_is_refused)
+{
+    auto server = [](partner &p) {
+        setenv("FI_UCXLIKE_TLS", "tcp", 1);
+        options o;
+        o.type = FI_EP_MSG;
+        fabric_side s(o);
+        s.serve(p);
+        s.serve_until_told(p);
+    };
+    auto client = [](partner &p) {
+        sockaddr_in to = address_of(p);
+        liar l;
+        liar::session other;
+        l.call(to, &other, wire::version + 1);
+        l.progress_until([&] { return l.lost() == 1; });
+        REQUIRE_EQ(other.id, 0);
+        liar::session equal;
+        l.call(to, &equal);
+        l.progress_until([&] { return equal.id != 0; });
         p.tell(1);
     };
     EXPECT_EQ(run_pair(server, client), "");

@@ -195,6 +195,12 @@ void pep::connected(ucp_conn_request_h request)
     if (ours && m.hello) {
         memcpy(&h, m.hello, sizeof(h));
     }
+    if (m.other_version) {
+        PROV_WARN(
+            EP_CTRL,
+            "a client speaks version %u of the provider's protocol, this library version %u\n",
+            m.other_version, wire::version);
+    }
     if (m.kind != wire::connect || !wire::is_id(h.id)) {
         PROV_INFO(EP_CTRL, "a connection that is not of a MSG endpoint is refused\n");
         ucp_listener_reject(listener_, request);

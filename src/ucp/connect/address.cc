@@ -4,6 +4,7 @@
 #include "ucp/connect/address.h"
 
 #include "ucp/core/worker.h"
+#include "ucs/log.h"
 #include "ucs/sys.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace ucp {
 namespace {
 
 constexpr uint16_t MAGIC = 0x7875; // "ux"
-constexpr uint8_t VERSION = 2;
+constexpr uint8_t VERSION = 3;     // also raised for what stands inside: see docs/wire.md
 constexpr uint8_t FLAG_HOST = 1;
 
 // FNV-1a with a final mix: every single changed byte changes it.
@@ -170,6 +171,11 @@ size_t address_length(const void *blob) noexcept
 ucs_status_t unpack_address(const void *blob, size_t limit, unpacked_address *out)
 {
     const auto *bytes = static_cast<const uint8_t *>(blob);
+    if (limit >= ADDRESS_HEAD && memcmp(bytes, &MAGIC, sizeof(MAGIC)) == 0 && bytes[2] != VERSION) {
+        ucs_error("a worker's address has version %u, this library reads version %u", bytes[2],
+                  VERSION);
+        return UCS_ERR_INVALID_ADDR;
+    }
     size_t length = limit < ADDRESS_HEAD ? 0 : address_length(blob);
     if (length == 0 || length > limit) {
         return UCS_ERR_INVALID_ADDR;

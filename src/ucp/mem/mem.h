@@ -4,8 +4,8 @@
 // registrations of protocols that do not copy.
 //
 // Packed rkey (little-endian, no alignment assumed):
-//   | magic 2 | length 2 | check of the header 4 | check of the list 4 | denied rights 4 |
-//   | memh id 8 | base address 8 | length 8 | md list |
+//   | magic 1 | version 1 | length 2 | check of the header 4 | check of the list 4 |
+//   | denied rights 4 | memh id 8 | base address 8 | length 8 | md list |
 //   md list: | md map 2 | { length 1, md's packed key } for each bit of the map |
 // The memh id names the mapping at its owner, where software RMA and atomics check address and
 // length against it. Memory without all rights is mapped nowhere else, and what is denied is left

@@ -18,7 +18,8 @@ namespace ucp {
 namespace {
 
 struct packed_hdr {
-    uint16_t magic;
+    uint8_t magic;
+    uint8_t version;
     uint16_t length;     // of the whole key
     uint32_t check;      // of the other fields of this header
     uint32_t list_check; // of what follows the header
@@ -27,8 +28,9 @@ struct packed_hdr {
     uint64_t base;
     uint64_t size;
 };
-constexpr uint16_t RKEY_MAGIC = 0x6b55;
-constexpr uint16_t EXPORT_MAGIC = 0x6d55;
+constexpr uint8_t RKEY_MAGIC = 'U';
+constexpr uint8_t EXPORT_MAGIC = 'M';
+constexpr uint8_t KEY_VERSION = 1;
 constexpr size_t RKEY_MAX = 1024;
 
 uint32_t sum(const void *data, size_t length, uint32_t h = 2166136261u) noexcept
@@ -52,8 +54,13 @@ uint32_t list_sum(const packed_hdr &hdr, const void *list) noexcept
     return sum(list, hdr.length - sizeof(hdr));
 }
 
-bool header_good(const packed_hdr &hdr, uint16_t magic) noexcept
+bool header_good(const packed_hdr &hdr, uint8_t magic) noexcept
 {
+    if (hdr.magic == magic && hdr.version != KEY_VERSION) {
+        ucs_error("a packed key has version %u, this library reads version %u", hdr.version,
+                  KEY_VERSION);
+        return false;
+    }
     return hdr.magic == magic && hdr.length >= sizeof(hdr) + sizeof(uint16_t) &&
            hdr.length <= RKEY_MAX && header_sum(hdr) == hdr.check;
 }
@@ -232,11 +239,12 @@ void rkey_resolve(ucp_rkey *rkey) noexcept
 
 namespace {
 
-ucs_status_t pack_memh(ucp_mem *memh, uint16_t magic, uint16_t md_map, void **buffer_p,
+ucs_status_t pack_memh(ucp_mem *memh, uint8_t magic, uint16_t md_map, void **buffer_p,
                        size_t *size_p) noexcept
 {
     uint8_t buffer[RKEY_MAX];
     packed_hdr hdr = {.magic = magic,
+                      .version = KEY_VERSION,
                       .denied = memh->denied,
                       .memh_id = memh->id,
                       .base = reinterpret_cast<uintptr_t>(memh->address),

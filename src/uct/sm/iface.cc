@@ -246,8 +246,11 @@ peer &iface::attach(const uct_device_addr_t *device, const void *to)
 {
     iface_address theirs;
     if (!to || !read_address(to, &theirs)) {
+        unsigned version = to ? *static_cast<const uint8_t *>(to) : 0;
         throw ucs::error(UCS_ERR_INVALID_ADDR,
-                         "uct_ep_create: params->iface_addr is no address of sm");
+                         "uct_ep_create: params->iface_addr is no address of sm in version %u, but "
+                         "has version %u",
+                         address_version, version);
     }
     if (!same_device(device)) {
         throw ucs::error(UCS_ERR_UNREACHABLE, "uct_ep_create: params->dev_addr is of another host, "

@@ -170,7 +170,8 @@ void cm_conn::on_answer(const void *data, size_t length)
 {
     cm_wire::message m;
     if (!cm_wire::parse(data, length, m)) {
-        fail(UCS_ERR_CONNECTION_RESET);
+        bool other = cm_wire::of_other_version(data, length, ucs::sockaddr_string(remote()));
+        fail(other ? UCS_ERR_UNSUPPORTED : UCS_ERR_CONNECTION_RESET);
     } else if (m.type == cm_wire::type::proceed) {
         send_rest();
     } else if (m.type == cm_wire::type::accept) {

@@ -324,6 +324,9 @@ void cm_conn::on_down(int error, const void *data, size_t length)
         cm_wire::message m;
         bool rejected = data && cm_wire::parse(data, length, m) && m.type == cm_wire::type::reject;
         status = rejected ? UCS_ERR_REJECTED : connect_status(error);
+        if (data && cm_wire::of_other_version(data, length, ucs::sockaddr_string(remote()))) {
+            status = UCS_ERR_UNSUPPORTED;
+        }
     }
     fail(status);
 }

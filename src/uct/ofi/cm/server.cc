@@ -17,6 +17,10 @@ namespace uct::ofi {
 void cm_conn::on_request(const void *data, size_t length)
 {
     cm_wire::message m;
+    if (listener_ && cm_wire::of_other_version(data, length, ucs::sockaddr_string(remote()))) {
+        reject(); // in our version, which the client sees
+        return;
+    }
     if (!listener_ || remote_.ss_family == AF_UNSPEC || !cm_wire::parse(data, length, m) ||
         m.type != cm_wire::type::connect) {
         ucs_debug("dropping a connection request that is not of this protocol");

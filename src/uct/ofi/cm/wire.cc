@@ -2,6 +2,8 @@
 // Writing and reading the connection manager's header. The reader is given bytes of strangers.
 #include "uct/ofi/cm/wire.h"
 
+#include "ucs/log.h"
+
 #include <bit>
 #include <cstring>
 
@@ -60,6 +62,21 @@ bool parse(const void *in, size_t length, message &m)
     // The offset of a part and its length stay within the whole.
     return m.type != type::data ||
            (m.chunk_len > 0 && m.arg <= m.total_len && m.chunk_len <= m.total_len - m.arg);
+}
+
+bool of_other_version(const void *in, size_t length, const std::string &peer)
+{
+    wire_header header;
+    if (length < sizeof(header)) {
+        return false;
+    }
+    memcpy(&header, in, sizeof(header));
+    if (header.magic != magic || header.version == version) {
+        return false;
+    }
+    ucs_error("%s speaks version %u of the connection manager's protocol, this library version %u",
+              peer.c_str(), header.version, version);
+    return true;
 }
 
 } // namespace uct::ofi::cm_wire

@@ -26,6 +26,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace uct::ofi::cm_wire {
 
@@ -60,5 +61,9 @@ size_t write(void *out, const message &m);
 // False when the bytes are not one of ours: wrong magic or version, unknown type, or lengths that
 // contradict each other or `length`. Bytes behind the chunk are ignored (rdma_cm pads).
 bool parse(const void *in, size_t length, message &m);
+
+// The bytes are of this protocol in another version, which is logged with the peer's name. Magic,
+// version and type stand at the same places in all versions.
+bool of_other_version(const void *in, size_t length, const std::string &peer);
 
 } // namespace uct::ofi::cm_wire

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstring>
 #include <netinet/in.h>
+#include <string>
 
 namespace uct::ofi {
 
@@ -89,6 +90,11 @@ bool read_address(const void *from, size_t available, address_kind kind, uint16_
     return h.version == address_version && h.kind == static_cast<uint8_t>(kind) &&
            h.transport == transport && h.length >= sizeof(Address) && h.length <= available;
 }
+
+// Why a device or interface address cannot be read, for the message of an error. what: the
+// argument.
+std::string address_problem(const char *what, const void *from, size_t available,
+                            const std::string &transport);
 
 inline address_header make_header(address_kind kind, uint16_t transport, size_t length)
 {

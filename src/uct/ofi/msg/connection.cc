@@ -8,6 +8,7 @@
 #include "uct/ofi/tcp/pacing.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 namespace uct::ofi {
@@ -110,10 +111,15 @@ unsigned msg_iface::poll_eq()
         hello from{};
         size_t length = static_cast<size_t>(n) - sizeof(e.entry);
         memcpy(&from, e.entry.data, std::min(length, sizeof(from)));
-        bool understood =
-            length >= sizeof(from) && from.magic == hello_magic && from.version == hello_version;
-        if (kind == FI_CONNREQ) {
+        bool other = is_other_version(from, length);
+        bool understood = length >= sizeof(from) && from.magic == hello_magic && !other;
+        if (kind == FI_CONNREQ && other) {
+            info_ptr info(e.entry.info);
+            refuse(info.get(), refusal::other_version);
+        } else if (kind == FI_CONNREQ) {
             on_request(e.entry.info, understood ? &from : nullptr);
+        } else if (kind == FI_CONNECTED && other) {
+            end(endpoints_.find(e.entry.fid), UCS_ERR_UNSUPPORTED);
         } else if (kind == FI_CONNECTED) {
             on_connected(endpoints_.find(e.entry.fid), understood ? &from : nullptr);
         } else if (kind == FI_SHUTDOWN) {
@@ -124,6 +130,20 @@ unsigned msg_iface::poll_eq()
         expire();
     }
     return count;
+}
+
+// Of a hello of ours; length: the bytes that arrived of it.
+bool msg_iface::is_other_version(const hello &from, size_t length) const
+{
+    if (length < offsetof(hello, reason) || from.magic != hello_magic ||
+        from.version == hello_version) {
+        return false;
+    }
+    ucs_error("%s/%s: a peer speaks version %u of the hello of connections, this library version "
+              "%u",
+              domain.provider.transport.c_str(), domain.dev.name.c_str(), from.version,
+              hello_version);
+    return true;
 }
 
 void msg_iface::on_request(fi_info *raw, const hello *from)
@@ -256,6 +276,10 @@ void msg_iface::on_eq_error()
     bool understood = error.entry.err_data_size >= sizeof(answer) && answer.magic == hello_magic;
     ucs_debug("%s/%s: connection to %lx: %s", domain.provider.transport.c_str(),
               domain.dev.name.c_str(), c->id, fi_strerror(std::abs(error.entry.err)));
+    if (is_other_version(answer, error.entry.err_data_size)) {
+        end(c, UCS_ERR_UNSUPPORTED);
+        return;
+    }
     on_refused(c, status_of(error.entry.err),
                understood ? static_cast<refusal>(answer.reason) : refusal::none);
 }
@@ -272,6 +296,9 @@ void msg_iface::on_refused(connection *c, ucs_status_t status, refusal why)
     if (c->now == connection::state::connecting && why == refusal::none && c->crossed_attempt) {
         connect_again(*c); // the peer waits for it
         return;
+    }
+    if (why == refusal::other_version) {
+        status = UCS_ERR_UNSUPPORTED; // the peer has logged it
     }
     if (c->now != connection::state::connected && status == UCS_ERR_NOT_CONNECTED) {
         status = UCS_ERR_UNREACHABLE; // nobody listens there, or somebody else does

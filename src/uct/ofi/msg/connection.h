@@ -6,7 +6,9 @@
 // Who connects says who he is and whom he means:
 //   0     4       5      6         8  16      24
 //   magic version reason transport id target  attempt
-// The same bytes answer an accepted or refused request. reason: why a request was refused. attempt:
+// The same bytes answer an accepted or refused request. Magic, version and reason stand at the same
+// places in all versions: whoever reads another version than its own refuses, and logs both.
+// reason: why a request was refused. attempt:
 // how many connections the sender has begun, this one included when he begins it.
 //
 // When both sides begin at once, the connection begun by the interface with the lower id stays. The
@@ -41,7 +43,7 @@ static_assert(sizeof(hello) == 32);
 constexpr uint32_t hello_magic = 0x6b6c7875;
 constexpr uint8_t hello_version = 3;
 
-enum class refusal : uint8_t { none, crossed, not_me, malformed };
+enum class refusal : uint8_t { none, crossed, not_me, malformed, other_version };
 
 class connection {
   public:

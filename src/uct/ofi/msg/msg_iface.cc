@@ -228,14 +228,16 @@ void msg_iface::connect(ep &from, const peer_address &to)
     msg_address address;
     if (!read_address(to.device, to.device_length, address_kind::device, transport, &device) ||
         (device.family != AF_INET && device.family != AF_INET6)) {
-        throw ucs::error(UCS_ERR_INVALID_ADDR,
-                         "uct_ep_create: params->dev_addr is not an address of %s",
-                         domain.provider.transport.c_str());
+        throw ucs::error(UCS_ERR_INVALID_ADDR, "uct_ep_create: %s",
+                         address_problem("params->dev_addr", to.device, to.device_length,
+                                         domain.provider.transport)
+                             .c_str());
     }
     if (!read_address(to.iface, to.iface_length, address_kind::msg, transport, &address)) {
-        throw ucs::error(UCS_ERR_INVALID_ADDR,
-                         "uct_ep_create: params->iface_addr is not an address of %s",
-                         domain.provider.transport.c_str());
+        throw ucs::error(UCS_ERR_INVALID_ADDR, "uct_ep_create: %s",
+                         address_problem("params->iface_addr", to.iface, to.iface_length,
+                                         domain.provider.transport)
+                             .c_str());
     }
     connection *c = find(address.id);
     if (!c) {

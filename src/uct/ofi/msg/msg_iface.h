@@ -69,6 +69,7 @@ class msg_iface final : public iface {
     bool keeps(connection &existing, const hello &from);
     void accept(fi_info *info, connection &c, const hello &from);
     void refuse(fi_info *info, refusal why);
+    bool is_other_version(const hello &from, size_t length) const;
     void on_connected(connection *c, const hello *answer);
     void on_eq_error();
     void on_refused(connection *c, ucs_status_t status, refusal why);

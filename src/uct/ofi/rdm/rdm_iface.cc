@@ -242,9 +242,10 @@ void rdm_iface::connect(ep &from, const peer_address &to)
 {
     rdm_address about;
     if (!read_peer(to.iface, to.iface_length, &about)) {
-        throw ucs::error(UCS_ERR_INVALID_ADDR,
-                         "uct_ep_create: params->iface_addr is not an address of %s",
-                         domain.provider.transport.c_str());
+        throw ucs::error(UCS_ERR_INVALID_ADDR, "uct_ep_create: %s",
+                         address_problem("params->iface_addr", to.iface, to.iface_length,
+                                         domain.provider.transport)
+                             .c_str());
     }
     peer &remote = find_peer(about, reinterpret_cast<const char *>(to.iface) + sizeof(about));
     if (remote.failed) {
