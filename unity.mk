@@ -54,8 +54,8 @@ unity_main := fabtests-ext/common/suite_main.o
 # Suites that need other objects or libraries than those of their folder, or open a namespace of the engine.
 unity_lone_suites := $(addprefix fabtests-ext/,conformance/prov/prov_info_test conformance/prov/prov_liar_test \
 	conformance/prov/prov_mc_test conformance/ucp/ucp_network_test conformance/uct/uct_network_test \
-	conformance/uct/uct_strict_test unit/prov_match_test unit/strict_core_test unit/ucp_proto_test unit/ucp_spin_test \
-	unit/uct_forged_address_test unit/uct_inbox_test)
+	conformance/uct/uct_strict_test unit/prov_match_test unit/strict_core_test unit/ucp_linger_test unit/ucp_proto_test \
+	unit/ucp_spin_test unit/uct_forged_address_test unit/uct_inbox_test)
 # suites_in FOLDER: its programs that share an object.
 suites_in = $(filter-out $(unity_lone_suites),$(patsubst $(unity_root)%.cc,%,$(wildcard $(unity_root)fabtests-ext/$1/*_test.cc)))
 
