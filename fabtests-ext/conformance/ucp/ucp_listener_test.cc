@@ -5,6 +5,8 @@
 // the suite of UCX.
 #include "fabtests-ext/common/ucp_entity.h"
 
+#include <sys/resource.h>
+
 using namespace ucp_test;
 
 namespace {
@@ -302,6 +304,20 @@ TEST_P(ucp_sockaddr, s31_s34_listener_goes_with_requests_pending)
         EXPECT_TRUE(run_until({&s}, [&] { return se.count > 0; }));
         EXPECT_EQ(UCS_OK, finish(close_nb(accepted, true)));
     }
+}
+
+TEST_P(ucp_sockaddr, a_listener_goes_though_no_descriptors_are_left)
+{
+    auto listening = std::make_unique<server>(s);
+    rlimit before;
+    ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &before));
+    rlimit none = {0, before.rlim_max};
+    ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+    listening.reset();
+    ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &before));
+    server again(s);
+    connection k(c, s, again);
+    ping(c, k.client, s);
 }
 
 TEST_P(ucp_sockaddr, s31_existing_connections_outlive_the_listener)

@@ -57,6 +57,9 @@ cm_listener::cm_listener(uct_cm &owner, std::shared_ptr<cm_engine> engine, const
     cm_engine::lock held(engine_->mutex());
     info_ = engine_->make_info(device_, address->sa_family);
     set_address(&info_->src_addr, &info_->src_addrlen, address);
+    if (c.forgets_handshakes()) {
+        engine_->device_of(info_.get()); // closing needs it, also when no descriptors are left
+    }
     fid_pep *pep = nullptr;
     check(fi_passive_ep(engine_->fabric(), info_.get(), &pep, this), "fi_passive_ep");
     pep_.reset(pep);
