@@ -233,9 +233,9 @@ TEST_F(environment, default_of_every_variable_is_taken_in_silence)
 
 TEST_F(environment, nonsense_in_any_variable_is_refused_or_reported)
 {
-    // Free text, and lists of names that ucp_init compares with what is here.
+    // Free text, a pattern, and lists of names that ucp_init compares with what is here.
     const std::set<std::string> texts = {"UCX_TLS", "UCX_NET_DEVICES", "UCX_LOG_FILE",
-                                         "UCX_LOG_FILE_FILTER"};
+                                         "UCX_LOG_FILE_FILTER", "UCX_PROTO_INFO"};
     for_each_ucx_variable([&](const ucx_variable &v) {
         std::string name = std::string("UCX_") + v.name;
         set(name, "nonsense");
