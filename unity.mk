@@ -51,11 +51,13 @@ $(eval $(call unity_suite,fabtests-ext/conformance/uct/uct_test,fabtests-ext/con
 # The other suites: some of a folder are one object, each file in a namespace of its own. Each of their programs is linked
 # with it, and runs the cases of its own file (suite_main.cc).
 unity_main := fabtests-ext/common/suite_main.o
-# Suites that need other objects or libraries than those of their folder, or open a namespace of the engine.
+# Suites that need other objects or libraries than those of their folder, open a namespace of the engine, have functions
+# in place of the system's, or set up the environment before main().
 unity_lone_suites := $(addprefix fabtests-ext/,conformance/prov/prov_info_test conformance/prov/prov_liar_test \
-	conformance/prov/prov_mc_test conformance/ucp/ucp_network_test conformance/uct/uct_network_test \
-	conformance/uct/uct_strict_test unit/prov_match_test unit/strict_core_test unit/ucp_linger_test unit/ucp_proto_test \
-	unit/ucp_spin_test unit/uct_forged_address_test unit/uct_inbox_test)
+	conformance/prov/prov_mc_test conformance/ucp/ucp_death_test conformance/ucp/ucp_liar_test \
+	conformance/ucp/ucp_network_test unit/strict_core_test unit/ucp_proto_test unit/ucp_protocols_test) \
+	$(patsubst $(unity_root)%.cc,%,$(shell grep -lE '^namespace [a-z]|^extern "C"|/strict_cores.h' \
+	$(unity_root)fabtests-ext/unit/*_test.cc $(unity_root)fabtests-ext/conformance/*/*_test.cc))
 # suites_in FOLDER: its programs that share an object.
 suites_in = $(filter-out $(unity_lone_suites),$(patsubst $(unity_root)%.cc,%,$(wildcard $(unity_root)fabtests-ext/$1/*_test.cc)))
 
