@@ -55,6 +55,8 @@ bool has(const std::string &text, const char *part)
 constexpr const char *tagged = "tagged message by ucp_tag_send* from host memory";
 
 class ucp_protocols : public ucp_stats {
+    std::vector<std::unique_ptr<fake_uct::endpoint>> fakes_; // UCP destroys what they stand for
+
   protected:
     // In a process that counts: what is printed when the endpoints are made is left in `text`.
     void with(std::vector<std::pair<std::string, std::string>> config,
@@ -117,8 +119,9 @@ class ucp_protocols : public ucp_stats {
     // One message of each end of each range goes the way that is printed.
     void carried(const std::vector<printed> &rows)
     {
-        auto lane = std::make_unique<fake_uct::endpoint>(ab->am_ep);
-        ab->lanes[ab->am_lane_index].ep = ab->am_ep = lane.get();
+        fakes_.push_back(std::make_unique<fake_uct::endpoint>(ab->am_ep));
+        fake_uct::endpoint *lane = fakes_.back().get();
+        ab->lanes[ab->am_lane_index].ep = ab->am_ep = lane;
         for (const printed &r : rows) {
             for (size_t length : lengths_of(r)) {
                 SCOPED_TRACE(r.name + ", " + std::to_string(length) + " bytes");
@@ -127,7 +130,6 @@ class ucp_protocols : public ucp_stats {
                 compare(r, before, seen(*lane));
             }
         }
-        lane.release(); // destroyed with the endpoint
     }
 
     static void compare(const printed &r, const traffic &a, const traffic &b)
