@@ -80,10 +80,10 @@ void put(std::vector<uint8_t> *to, std::initializer_list<unsigned> bytes)
 std::vector<uint8_t> valid_address()
 {
     std::vector<uint8_t> a;
-    put(&a, {0x75, 0x78, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}); // head
-    a.resize(a.size() + 12, 1);                                      // uuid, incarnation
-    put(&a, {2, 'm', 'e'});                                          // name
-    a.resize(a.size() + 20, 2);                                      // host
+    put(&a, {0x75, 0x78, ucp::address_version, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}); // head
+    a.resize(a.size() + 12, 1); // uuid, incarnation
+    put(&a, {2, 'm', 'e'});     // name
+    a.resize(a.size() + 20, 2); // host
     put(&a, {1, 3, 't', 'c', 'p', 0, 0, 16, 0, 0, 2, 1, 2, 4, 1, 2, 3, 4});
     ucp::seal_address(a);
     return a;

@@ -16,7 +16,6 @@ namespace ucp {
 namespace {
 
 constexpr uint16_t MAGIC = 0x7875; // "ux"
-constexpr uint8_t VERSION = 3;     // also raised for what stands inside: see docs/wire.md
 constexpr uint8_t FLAG_HOST = 1;
 
 // FNV-1a with a final mix: every single changed byte changes it.
@@ -127,7 +126,7 @@ std::vector<uint8_t> pack_address(const ucp_worker &worker, bool net_only)
 {
     writer w;
     w.put(MAGIC);
-    w.put(VERSION);
+    w.put(address_version);
     w.put(net_only ? uint8_t(0) : FLAG_HOST);
     w.bytes.resize(ADDRESS_HEAD);
     w.put(worker.uuid);
@@ -158,7 +157,7 @@ void seal_address(std::vector<uint8_t> &blob) noexcept
 size_t address_length(const void *blob) noexcept
 {
     reader r(static_cast<const uint8_t *>(blob), ADDRESS_HEAD);
-    if (r.get<uint16_t>() != MAGIC || r.get<uint8_t>() != VERSION) {
+    if (r.get<uint16_t>() != MAGIC || r.get<uint8_t>() != address_version) {
         return 0;
     }
     r.get<uint8_t>();
@@ -171,9 +170,10 @@ size_t address_length(const void *blob) noexcept
 ucs_status_t unpack_address(const void *blob, size_t limit, unpacked_address *out)
 {
     const auto *bytes = static_cast<const uint8_t *>(blob);
-    if (limit >= ADDRESS_HEAD && memcmp(bytes, &MAGIC, sizeof(MAGIC)) == 0 && bytes[2] != VERSION) {
+    if (limit >= ADDRESS_HEAD && memcmp(bytes, &MAGIC, sizeof(MAGIC)) == 0 &&
+        bytes[2] != address_version) {
         ucs_error("a worker's address has version %u, this library reads version %u", bytes[2],
-                  VERSION);
+                  address_version);
         return UCS_ERR_INVALID_ADDR;
     }
     size_t length = limit < ADDRESS_HEAD ? 0 : address_length(blob);

@@ -25,6 +25,9 @@ struct ucp_worker;
 
 namespace ucp {
 
+// Also raised for what stands inside of an address: see docs/wire.md.
+constexpr uint8_t address_version = 3;
+
 struct address_resource {
     std::string tl_name;
     uint8_t md_index;
