@@ -271,12 +271,16 @@ void async_watch::reset()
 
 void async_watch::set_events(uint32_t events)
 {
-    reactor::get().change(impl_, events);
+    if (impl_) {
+        reactor::get().change(impl_, events);
+    }
 }
 
 void async_watch::set_interval(uint64_t interval_ns)
 {
-    start_timer(impl_->fd, interval_ns);
+    if (impl_) {
+        start_timer(impl_->fd, interval_ns);
+    }
 }
 
 bool on_async_thread()

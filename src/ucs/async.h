@@ -32,7 +32,8 @@ class async_watch {
     explicit operator bool() const { return impl_ != nullptr; }
     void reset();
 
-    // Without waiting for a callback, which may still run. From any thread.
+    // Without waiting for a callback, which may still run. From any thread. Nothing, if it is
+    // empty.
     void set_events(uint32_t events);        // of a descriptor; 0: none
     void set_interval(uint64_t interval_ns); // of a timer, from now; 0: it stops
 

@@ -51,6 +51,7 @@ cm_driver::~cm_driver()
 
 void cm_driver::start(worker *poller)
 {
+    cm_engine::lock held(engine_.mutex()); // what the first calls back waits until both are there
     worker_ = poller;
     events_ = ucs::async_watch::fd(set_, EPOLLIN, on_event, &engine_);
     guard_ = ucs::async_watch::timer(0, on_guard, &engine_);
@@ -58,12 +59,13 @@ void cm_driver::start(worker *poller)
 
 void cm_driver::stop()
 {
+    ucs::async_watch events, guard;
     {
-        cm_engine::lock held(engine_.mutex());
+        cm_engine::lock held(engine_.mutex()); // their callbacks set both
         forget_worker();
+        events = std::move(events_);
+        guard = std::move(guard_);
     }
-    guard_.reset();
-    events_.reset();
 }
 
 void cm_driver::forget_worker()
