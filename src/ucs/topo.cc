@@ -43,21 +43,6 @@ std::string folder_of(const ucs_sys_bus_id_t &id)
     return "/sys/bus/pci/devices/" + text_of(id);
 }
 
-// The function that a part of a path in sysfs names; none for another part.
-std::optional<ucs_sys_bus_id_t> function_in(const std::string &part)
-{
-    unsigned domain, bus, slot, function;
-    int end = 0;
-    if (sscanf(part.c_str(), "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &end) != 4 ||
-        part.c_str()[end]) {
-        return std::nullopt;
-    }
-    return ucs_sys_bus_id_t{.domain = static_cast<uint16_t>(domain),
-                            .bus = static_cast<uint8_t>(bus),
-                            .slot = static_cast<uint8_t>(slot),
-                            .function = static_cast<uint8_t>(function)};
-}
-
 // The function that a device is a part of: the last one of its path.
 std::optional<ucs_sys_bus_id_t> function_of(const std::string &device)
 {
@@ -68,7 +53,7 @@ std::optional<ucs_sys_bus_id_t> function_of(const std::string &device)
         }
         std::string rest = path;
         for (size_t at; (at = rest.rfind('/')) != std::string::npos; rest.resize(at)) {
-            if (auto function = function_in(rest.substr(at + 1))) {
+            if (auto function = parse_bus_id(rest.c_str() + at + 1)) {
                 return function;
             }
         }
@@ -167,6 +152,24 @@ hwloc_obj_t pci_of(ucs_sys_device_t device)
 }
 
 } // namespace
+
+std::optional<ucs_sys_bus_id_t> parse_bus_id(const char *text)
+{
+    unsigned domain = 0, bus, slot, function;
+    int end = 0;
+    bool whole = sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &end) == 4;
+    if (!whole) {
+        domain = 0;
+        whole = sscanf(text, "%x:%x.%x%n", &bus, &slot, &function, &end) == 3;
+    }
+    if (!whole || text[end] || domain > 0xffff || bus > 0xff || slot > 0x1f || function > 7) {
+        return std::nullopt;
+    }
+    return ucs_sys_bus_id_t{.domain = static_cast<uint16_t>(domain),
+                            .bus = static_cast<uint8_t>(bus),
+                            .slot = static_cast<uint8_t>(slot),
+                            .function = static_cast<uint8_t>(function)};
+}
 
 ucs_sys_device_t device_by_bus_id(const ucs_sys_bus_id_t &bus_id)
 {

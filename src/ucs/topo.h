@@ -8,9 +8,13 @@
 #include <ucs/type/cpu_set.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace ucs::topo {
+
+// "0000:3b:00.0" or, in domain 0, "3b:00.0"; none for another text.
+std::optional<ucs_sys_bus_id_t> parse_bus_id(const char *text);
 
 // The index of a PCI function in this process's table, assigned on first sight. UNKNOWN when the
 // machine has no such function.

@@ -25,34 +25,12 @@ ucs_status_t found(ucs_sys_device_t device, ucs_sys_device_t *device_p)
     return UCS_OK;
 }
 
-bool parse_bus_id(const char *text, ucs_sys_bus_id_t *id)
-{
-    unsigned domain = 0, bus, slot, function;
-    int end = 0;
-    bool whole = sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &end) == 4;
-    if (!whole) {
-        domain = 0;
-        whole = sscanf(text, "%x:%x.%x%n", &bus, &slot, &function, &end) == 3;
-    }
-    if (!whole || text[end] || domain > 0xffff || bus > 0xff || slot > 0x1f || function > 7) {
-        return false;
-    }
-    *id = {.domain = static_cast<uint16_t>(domain),
-           .bus = static_cast<uint8_t>(bus),
-           .slot = static_cast<uint8_t>(slot),
-           .function = static_cast<uint8_t>(function)};
-    return true;
-}
-
 // The PCI address that a folder of sysfs ends with, after links are followed.
-bool sysfs_bus_id(const char *path, ucs_sys_bus_id_t *id)
+std::optional<ucs_sys_bus_id_t> sysfs_bus_id(const char *path)
 {
     char resolved[PATH_MAX];
-    if (!path || !realpath(path, resolved)) {
-        return false;
-    }
-    const char *name = strrchr(resolved, '/');
-    return name && parse_bus_id(name + 1, id);
+    const char *name = path && realpath(path, resolved) ? strrchr(resolved, '/') : nullptr;
+    return name ? topo::parse_bus_id(name + 1) : std::nullopt;
 }
 
 // Bytes a second of one lane, after line coding, by the speed in GT/s that sysfs has.
@@ -154,28 +132,24 @@ int ucs_topo_distance_cmp(const ucs_sys_dev_distance_t *distance1,
 
 ucs_sys_device_t ucs_topo_get_sysfs_dev(const char *, const char *sysfs_path, unsigned)
 {
-    ucs_sys_bus_id_t id;
-    return sysfs_bus_id(sysfs_path, &id) ? topo::device_by_bus_id(id) : UCS_SYS_DEVICE_ID_UNKNOWN;
+    auto id = sysfs_bus_id(sysfs_path);
+    return id ? topo::device_by_bus_id(*id) : UCS_SYS_DEVICE_ID_UNKNOWN;
 }
 
 const char *ucs_topo_sys_device_bdf_name(ucs_sys_device_t sys_dev, char *buffer, size_t max)
 {
     ucs_sys_bus_id_t id;
-    if (topo::bus_id(sys_dev, &id)) {
-        snprintf(buffer, max, "%04x:%02x:%02x.%x", id.domain, id.bus, id.slot, id.function);
-    } else {
-        snprintf(buffer, max, "<unknown>");
-    }
+    bool known = topo::bus_id(sys_dev, &id);
+    snprintf(buffer, max, "%s", known ? topo::bus_id_string(sys_dev).c_str() : "<unknown>");
     return buffer;
 }
 
 ucs_status_t ucs_topo_find_device_by_bdf_name(const char *name, ucs_sys_device_t *sys_dev)
 {
     UCS_CHECK_ARG(name, "ucs_topo_find_device_by_bdf_name: name must not be NULL");
-    ucs_sys_bus_id_t id;
-    UCS_CHECK_ARG(parse_bus_id(name, &id),
-                  "ucs_topo_find_device_by_bdf_name: name \"%s\" is not a PCI address", name);
-    return ucs_topo_find_device_by_bus_id(&id, sys_dev);
+    auto id = topo::parse_bus_id(name);
+    UCS_CHECK_ARG(id, "ucs_topo_find_device_by_bdf_name: name \"%s\" is not a PCI address", name);
+    return ucs_topo_find_device_by_bus_id(&*id, sys_dev);
 }
 
 ucs_status_t ucs_topo_sys_device_set_name(ucs_sys_device_t, const char *, unsigned)
