@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -78,6 +79,13 @@ size_t page_size()
 {
     static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     return size;
+}
+
+uint64_t involuntary_switches()
+{
+    rusage usage{};
+    getrusage(RUSAGE_THREAD, &usage);
+    return static_cast<uint64_t>(usage.ru_nivcsw);
 }
 
 uint64_t monotonic_ns()

@@ -28,6 +28,9 @@ uint64_t random_u64();                       // never 0, from the kernel
 size_t page_size();
 uint64_t monotonic_ns();
 
+// How often the kernel has taken the processor away from this thread.
+uint64_t involuntary_switches();
+
 // When a process started, in clock ticks since boot; 0 when there is no such process.
 uint64_t process_birth(pid_t pid);
 

@@ -6,7 +6,6 @@
 #include "ucs/sys.h"
 
 #include <algorithm>
-#include <sys/resource.h>
 
 namespace ucp {
 
@@ -21,12 +20,7 @@ constexpr uint64_t crowded_interval = 10000000; // ns; so long nothing is polled
 
 const linger::machine linger::real = {
     .now = ucs::monotonic_ns,
-    .switches =
-        [] {
-            rusage usage{};
-            getrusage(RUSAGE_THREAD, &usage);
-            return static_cast<uint64_t>(usage.ru_nivcsw);
-        },
+    .switches = ucs::involuntary_switches,
 };
 
 linger::linger(double limit, const machine &m)

@@ -6,7 +6,6 @@
 #include "ucs/sys.h"
 
 #include <sched.h>
-#include <sys/resource.h>
 
 namespace ucp {
 
@@ -21,12 +20,7 @@ constexpr uint64_t ask_interval = 1000000; // ns
 
 const spin::machine spin::real = {
     .now = ucs::monotonic_ns,
-    .switches =
-        [] {
-            rusage usage{};
-            getrusage(RUSAGE_THREAD, &usage);
-            return static_cast<uint64_t>(usage.ru_nivcsw);
-        },
+    .switches = ucs::involuntary_switches,
     .yield = [] { sched_yield(); },
 };
 
