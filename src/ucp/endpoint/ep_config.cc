@@ -270,13 +270,15 @@ void set_ep_config(ucp_ep *ep, size_t max_message)
     auto &all = ep->worker->ep_configs;
     ep_config_key key = key_of(*ep, max_message);
     auto found = std::find_if(all.begin(), all.end(), [&](const auto &c) { return c->key == key; });
-    if (found == all.end()) {
+    bool is_new = found == all.end();
+    if (is_new) {
         found = all.insert(all.end(), std::make_unique<ep_config>(*ep, max_message));
         (*found)->index = static_cast<unsigned>(all.size() - 1);
-        ep->config = found->get();
-        announce_protocols(*ep);
     }
     ep->config = found->get();
+    if (is_new) {
+        announce_protocols(*ep);
+    }
 }
 
 } // namespace ucp
