@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What carries messages between a process and one whose namespaces or rights are others: the table
-// of docs/containers.md. Each cell ends with a transport or with UCS_ERR_UNREACHABLE, and what
+// Two processes with different namespaces or rights, and what carries their messages: the table of
+// docs/containers.md. Each cell ends with a transport or with UCS_ERR_UNREACHABLE, and what
 // arrives is what was sent.
+#include "fabtests-ext/common/forbid_copies.h"
 #include "fabtests-ext/common/ucp_entity.h"
 
 #include <cerrno>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -76,23 +75,6 @@ void enter(int namespaces)
         (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
          mount("none", "/dev/shm", "tmpfs", 0, nullptr) != 0 ||
          ((namespaces & CLONE_NEWPID) && mount("proc", "/proc", "proc", 0, nullptr) != 0))) {
-        _exit(not_allowed);
-    }
-}
-
-void forbid_copies()
-{
-    constexpr auto nr = static_cast<unsigned>(offsetof(seccomp_data, nr));
-    sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, nr),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    sock_fprog program = {std::size(code), code};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
         _exit(not_allowed);
     }
 }
@@ -193,7 +175,9 @@ pid_t start(const cell &c, int side, sockets &between, int report)
         if (side == 1) {
             enter(c.apart);
             if (c.guest == rights::no_copies) {
-                forbid_copies();
+                if (!forbid_copies()) {
+                    _exit(not_allowed);
+                }
             } else if (c.guest == rights::hidden) {
                 prctl(PR_SET_DUMPABLE, 0);
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Shared memory of our own where the system refuses something: the copy from and to the memory of
 // another process, more descriptors. And a process that forks.
+#include "fabtests-ext/common/forbid_copies.h"
 #include "fabtests-ext/conformance/common/uct_entity.h"
 #include "fabtests-ext/conformance/common/uct_peer_process.h"
 
@@ -8,8 +9,6 @@
 
 #include <cstddef>
 #include <dirent.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/syscall.h>
 
 namespace uct_conformance {
@@ -22,22 +21,6 @@ constexpr size_t number_at = large; // behind what is put and got
 
 // The same place in a process and in its children.
 alignas(64) char memory[large + 64];
-
-// For good: cross-memory attach of this process.
-bool forbid_copies()
-{
-    constexpr auto nr = static_cast<unsigned>(offsetof(seccomp_data, nr));
-    sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, nr),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    sock_fprog program = {std::size(filter), filter};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
 
 // What a child does to the memory of the test.
 class actor {
