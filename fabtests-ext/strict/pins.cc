@@ -77,7 +77,8 @@ void mr::check_pins() const
         forbid(*home->about, "the pages of a region cannot be read");
     }
     if (seen[0] != base[0] || seen[1] != base[length - 1]) {
-        forbid(*home->about, "a region is used whose memory was unmapped or given back");
+        forbid(*home->about,
+               "an operation uses a region of which memory was unmapped or given back");
     }
 }
 

@@ -192,8 +192,8 @@ ucs_status_t dispatch(conn *c, unsigned am, const wire::message &m, void *data, 
     return c->owner ? hand_on(c, am, m, data, length, param) : UCS_ERR_REJECTED;
 }
 
-// Of a message that cannot be read. What comes by the link of a peer of another version will not be
-// read either: the peer hears of it at once.
+// Drops a message that cannot be read. If the peer speaks another version, no later message of its
+// link can be read: the link ends, which the peer sees at once.
 void engine::refuse(const wire::message &m, const ucp_am_recv_param_t *param)
 {
     ++dropped;

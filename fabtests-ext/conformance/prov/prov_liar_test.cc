@@ -338,7 +338,7 @@ TEST(prov_liar_test, only_so_many_strangers_are_kept)
     EXPECT_EQ(run_pair(server, [](partner &p) { stay_silent(p, 80, 80 - 256 / 4); }), "");
 }
 
-// Not after the time in which any peer has to say who it is.
+// At once: the endpoint does not wait for FI_UCXLIKE_PEER_TIMEOUT.
 TEST(prov_liar_test, a_peer_of_another_version_is_sent_away)
 {
     auto server = [](partner &p) {

@@ -73,7 +73,7 @@ struct ucp_context {
 
     std::vector<ucp::md> mds; // index = md index in rkeys and worker addresses
     unsigned md_count = 0;
-    std::unique_ptr<ucp::md_regions> regions[ucp::MAX_MDS]; // of those whose registrations are dear
+    std::unique_ptr<ucp::md_regions> regions[ucp::MAX_MDS]; // of domains where registering is dear
     std::vector<ucp::tl_resource> resources; // best first; index travels in worker addresses
 
     ucs::opt_lock lock; // of the listeners' connection requests

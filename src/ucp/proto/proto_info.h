@@ -23,7 +23,8 @@ struct ep_config;
 struct titled_table {
     std::string title; // "tagged message by ucp_tag_send* from host memory"
     const proto_table *table;
-    // The other one, whose first ranges count the messages of both. May be nullptr.
+    // Another table of the operation, whose first two ranges count the messages of both; or
+    // nullptr.
     const proto_table *shared;
 };
 

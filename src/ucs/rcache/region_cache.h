@@ -2,8 +2,8 @@
 //
 // Memory that stays registered after its use, so that the next use finds it. Regions do not
 // overlap: one that is asked for with a piece of others takes their place. The least recently used
-// idle ones go when there are too many. A region whose memory goes (memory_watch.h) is not found
-// any more and is deregistered once nobody uses it, by the next call to the cache.
+// idle ones are dropped when there are too many. When memory is unmapped (memory_watch.h), its
+// region is not found any more, and the next call to the cache deregisters it once it is not used.
 //
 // A hit takes one lock and makes no system call. What cannot be watched is registered for one use.
 // Any thread may call.
