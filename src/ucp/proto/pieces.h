@@ -10,9 +10,28 @@
 #include "ucp/proto/proto.h"
 #include "ucs/compiler.h"
 
+#include <cstring>
 #include <utility>
 
 namespace ucp {
+
+// What a message of eight bytes and a contiguous buffer is packed from. An empty buffer may be
+// null.
+struct word_and_buffer {
+    uint64_t word;
+    const void *data;
+    size_t length;
+};
+
+inline size_t pack_word_and_buffer(void *dest, void *arg)
+{
+    auto *p = static_cast<word_and_buffer *>(arg);
+    memcpy(dest, &p->word, sizeof(p->word));
+    if (p->length != 0) {
+        memcpy(static_cast<char *>(dest) + sizeof(p->word), p->data, p->length);
+    }
+    return sizeof(p->word) + p->length;
+}
 
 enum class data_way { from_buffer, into_buffer };
 

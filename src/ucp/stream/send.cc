@@ -17,20 +17,6 @@ namespace ucp {
 
 namespace {
 
-struct send_pack {
-    uint64_t ep;
-    const void *data;
-    size_t length;
-};
-
-size_t pack_send(void *dest, void *arg)
-{
-    auto *p = static_cast<send_pack *>(arg);
-    memcpy(dest, &p->ep, sizeof(p->ep));
-    memcpy(static_cast<char *>(dest) + sizeof(p->ep), p->data, p->length);
-    return sizeof(p->ep) + p->length;
-}
-
 size_t pack_request(void *dest, void *arg)
 {
     auto *req = static_cast<ucp_request *>(arg);
@@ -95,8 +81,9 @@ ucs_status_ptr_t stream_send(const char *call, ucp_ep *ep, const void *buffer, s
                                          static_cast<unsigned>(length));
             } else if (length < ranges[1].end) {
                 ++ranges[1].used;
-                send_pack pack = {ep->remote_id, buffer, length};
-                ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_STREAM, pack_send, &pack, 0);
+                word_and_buffer pack = {ep->remote_id, buffer, length};
+                ssize_t n =
+                    uct_ep_am_bcopy(ep->am_ep, AM_ID_STREAM, pack_word_and_buffer, &pack, 0);
                 status = n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n);
             }
             if (status != UCS_ERR_NO_RESOURCE) {

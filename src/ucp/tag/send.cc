@@ -21,22 +21,6 @@ namespace ucp {
 
 namespace {
 
-struct eager_pack {
-    uint64_t tag;
-    const void *data;
-    size_t length;
-};
-
-size_t pack_eager(void *dest, void *arg)
-{
-    auto *p = static_cast<eager_pack *>(arg);
-    memcpy(dest, &p->tag, sizeof(p->tag));
-    if (p->length != 0) {
-        memcpy(static_cast<char *>(dest) + sizeof(p->tag), p->data, p->length);
-    }
-    return sizeof(p->tag) + p->length;
-}
-
 size_t pack_eager_request(void *dest, void *arg)
 {
     auto *req = static_cast<ucp_request *>(arg);
@@ -248,8 +232,9 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const 
                                          static_cast<unsigned>(length));
             } else if (length < ranges[1].end) {
                 ++ranges[1].used;
-                eager_pack pack = {tag, buffer, length};
-                ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_TAG_EAGER, pack_eager, &pack, 0);
+                word_and_buffer pack = {tag, buffer, length};
+                ssize_t n =
+                    uct_ep_am_bcopy(ep->am_ep, AM_ID_TAG_EAGER, pack_word_and_buffer, &pack, 0);
                 status = n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n);
             }
             if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE)) {
