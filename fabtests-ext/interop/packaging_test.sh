@@ -155,6 +155,11 @@ spack|no Python|packaging/spack/ucxlike/package.py|s/prefix):/prefix)/
 spack|depend_on is no directive|packaging/spack/ucxlike/package.py|s/depends_on("libf/depend_on("libf/
 spack|configure has no option --enable-gpu|packaging/spack/ucxlike/package.py|$a\    def configure_args(self):\n        return ["--enable-gpu"]
 spack|Executabel is not known|packaging/spack/ucxlike/package.py|s/Executable/Executabel/
+spack|Spack 1.0: NameError|packaging/spack/ucxlike/package.py|s/^    from spack_repo.*/    pass/
+spack|Spack before 1.0: ModuleNotFoundError|packaging/spack/ucxlike/package.py|s/^except ImportError/except NameError/
+spack|did not call ('append', 'FI_PROVIDER_PATH'|packaging/spack/ucxlike/package.py|s/FI_PROVIDER_PATH/FI_PROVIDERS_PATH/
+conda|no template: 'pin' is undefined|packaging/conda/meta.yaml|s/compiler('c')/pin('c')/
+conda|fi_info is in libfabric-bin, which is not required|packaging/conda/meta.yaml|s/- libfabric-bin/- libfabric/
 conda|no YAML|packaging/conda/meta.yaml|s/^about:/about/
 conda|about: license_file is missing|packaging/conda/meta.yaml|/license_file/d
 conda|./boot.sh is not in the tree|packaging/conda/meta.yaml|s/autogen.sh/boot.sh/

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import types
 
 TREE = sys.argv[1]
 problems = []
@@ -79,7 +80,8 @@ def check_configure(where, program, arguments):
 
 DIRECTIVES = {"license", "version", "depends_on", "conflicts", "variant", "provides", "patch", "maintainers"}
 METHODS = {"autoreconf", "configure_args", "setup_run_environment", "libs", "headers", "check", "install"}
-FROM_SPACK = {"AutotoolsPackage", "Executable", "find_libraries", "find_headers", "property"} | DIRECTIVES
+FROM_SPACK = {"AutotoolsPackage", "Executable", "find_libraries", "find_headers"} | DIRECTIVES
+FROM_PYTHON = {"property", "ImportError"}
 
 
 def spack_calls(body):
@@ -118,6 +120,8 @@ def spack():
         if isinstance(node, ast.FunctionDef) and node.name not in METHODS:
             wrong(f"AutotoolsPackage calls no {node.name}()")
     spack_names(module)
+    for newer in (False, True):
+        spack_run(newer)
     for node in ast.walk(module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             check_configure("package.py", "./configure", node.value.split())
@@ -125,8 +129,56 @@ def spack():
                 wrong(f"{node.value} is not in the tree")
 
 
+def spack_modules(newer):
+    """Stand-ins for the modules that a recipe imports: since Spack 1.0 the build systems are in a repository."""
+    calls = []
+
+    class AutotoolsPackage:
+        def __init__(self):
+            self.prefix = types.SimpleNamespace(lib=types.SimpleNamespace(libfabric="/prefix/lib/libfabric"))
+
+    package = types.ModuleType("spack.package")
+    package.Executable = lambda name: lambda *arguments: calls.append(("run", name) + arguments)
+    package.find_libraries = lambda name, root, recursive: [name]
+    for name in DIRECTIVES:
+        setattr(package, name, lambda *texts, name=name, **named: calls.append((name,) + texts))
+    modules = {"spack": types.ModuleType("spack"), "spack.package": package}
+    if newer:
+        for name in ("spack_repo", "spack_repo.builtin", "spack_repo.builtin.build_systems"):
+            modules[name] = types.ModuleType(name)
+        modules["spack_repo.builtin.build_systems.autotools"] = types.SimpleNamespace(AutotoolsPackage=AutotoolsPackage)
+    else:
+        package.AutotoolsPackage = AutotoolsPackage
+    return modules, calls
+
+
+def spack_run(newer):
+    """The recipe as Spack would load and call it."""
+    modules, calls = spack_modules(newer)
+    name = "Spack 1.0" if newer else "Spack before 1.0"
+    sys.modules.update(modules)
+    try:
+        scope = {}
+        exec(compile(read("packaging/spack/ucxlike/package.py"), "package.py", "exec"), scope)
+        package = scope["Ucxlike"]()
+        package.autoreconf(None, None)
+        environment = types.SimpleNamespace(append_path=lambda *words: calls.append(("append",) + words))
+        package.setup_run_environment(environment)
+        if package.libs != ["libucxlike"]:
+            wrong(f"{name}: libs is {package.libs}")
+    except Exception as error:  # of whatever the recipe does
+        return wrong(f"{name}: {type(error).__name__}: {error}")
+    finally:
+        for module in modules:
+            del sys.modules[module]
+    for call in (("run", "./autogen.sh"), ("append", "FI_PROVIDER_PATH", "/prefix/lib/libfabric")):
+        if call not in calls:
+            wrong(f"{name}: the recipe did not call {call}")
+    return None
+
+
 def spack_names(module):
-    known = set(FROM_SPACK)
+    known = FROM_SPACK | FROM_PYTHON
     for node in ast.walk(module):
         if isinstance(node, ast.arg):
             known.add(node.arg)
@@ -144,21 +196,28 @@ CONDA = {
     "source": {"path"},
     "build": {"number", "script", "skip"},
     "requirements": {"build", "host", "run"},
-    "test": {"commands"},
+    "test": {"requires", "commands"},
     "about": {"license", "license_file", "summary"},
 }
 
 
+# Programs that a test of the package may call, and the package that has them.
+CONDA_PROGRAMS = {"ucxlike_info": "ucxlike", "fi_info": "libfabric-bin"}
+
+
 def conda():
     try:
+        import jinja2
         import yaml
     except ImportError:
-        skip("python3-yaml is not installed")
-    text = re.sub(r"{{ compiler\('(c|cxx)'\) }}", r"compiler-\1", read("packaging/conda/meta.yaml"))
-    for expression in re.findall(r"{{.*?}}|{%.*?%}", text):
-        wrong(f"{expression} is not known")
+        skip("python3-jinja2 or python3-yaml is not installed")
+    # What conda-build gives a recipe, and nothing else.
+    given = {"compiler": "compiler-{}".format, "stdlib": "stdlib-{}".format}
     try:
+        text = jinja2.Template(read("packaging/conda/meta.yaml"), undefined=jinja2.StrictUndefined).render(given)
         recipe = yaml.safe_load(text)
+    except jinja2.TemplateError as error:
+        return wrong(f"no template: {error}")
     except yaml.YAMLError as error:
         return wrong(f"no YAML: {error}")
     for name in sorted(CONDA.keys() | recipe.keys()):
@@ -173,6 +232,11 @@ def conda():
             wrong(f"source: there is no {name}")
     for command in recipe["build"]["script"] + recipe["test"]["commands"]:
         check_shell("meta.yaml", command)
+    for command in recipe["test"]["commands"]:
+        for program in re.findall(r"\b(?:ucxlike|fi)_\w+", re.sub(r"\w+=\S+", "", command)):
+            package = CONDA_PROGRAMS.get(program, "no package")
+            if package not in recipe["test"]["requires"] + ["ucxlike"]:
+                wrong(f"test: {program} is in {package}, which is not required")
     for kind, names in recipe["requirements"].items():
         for name in names:
             if not re.match(r"^[a-z][a-z0-9_-]*( >=[\d.]+)?$", name):

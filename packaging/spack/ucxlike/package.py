@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from spack.package import *
 
+try:
+    from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
+except ImportError:
+    pass  # Spack before 1.0 has it in spack.package
+
 
 class Ucxlike(AutotoolsPackage):
     """The UCX interfaces (UCP and UCT) over any libfabric provider, and a libfabric provider over them."""
