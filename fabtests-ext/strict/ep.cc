@@ -356,6 +356,9 @@ int open_ep(fid_domain *d, fi_info *wanted, fid_ep **out, void *context)
 {
     auto *home = self<domain>(d);
     const profile &p = *home->about;
+    if (!admits_ep(p, wanted)) {
+        return -FI_EINVAL;
+    }
     fi_info *info = inner_info(p);
     fid_ep *inner = nullptr;
     int ret = info ? fi_endpoint(home->inner.get(), info, &inner, nullptr) : -FI_ENODATA;

@@ -242,6 +242,9 @@ int open_domain(fid_fabric *f, fi_info *wanted, fid_domain **out, void *context)
     if (p.mr_mode & ~wanted->domain_attr->mr_mode) {
         forbid(p, "a domain is opened without a mode of registration that it needs");
     }
+    if (!admits_domain(p, wanted)) {
+        return -FI_EINVAL;
+    }
     info_ptr info(inner_info(p));
     fid_domain *inner = nullptr;
     if (info) {

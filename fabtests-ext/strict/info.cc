@@ -51,6 +51,9 @@ bool fits(const profile &p, const fi_info *hints)
     if (hints->addr_format != FI_FORMAT_UNSPEC && hints->addr_format != p.addr_format) {
         return false;
     }
+    if (!fits_key(p, hints)) {
+        return false;
+    }
     if ((tx && (tx->msg_order & ~p.order)) || (rx && (rx->msg_order & ~p.order)) ||
         (tx && (tx->inject_size > p.inject || tx->iov_limit > p.iov_limit)) ||
         (rx && rx->iov_limit > p.iov_limit) || (ep && ep->max_msg_size > p.max_message) ||

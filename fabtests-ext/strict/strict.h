@@ -10,7 +10,8 @@
 // is quicker, because sockets has a thread of its own otherwise), FI_STRICT_DAMAGE (change the last
 // byte of messages and writes of so many bytes and more, for tests of tests; 0: none),
 // FI_STRICT_PINS (1: a region keeps its first and last page, and is checked to have them still when
-// it is used in this process; 0).
+// it is used in this process; 0), FI_STRICT_AUTH_KEY (hexadecimal digits: a domain or endpoint
+// without that key is refused, see auth_key.cc).
 #pragma once
 
 #include <deque>
@@ -54,6 +55,7 @@ struct profile {
     bool keeps_iovecs;       // the caller's iovecs are read until the operation is over
     bool has_descriptor;     // completion queues can be waited for: see waits()
     unsigned refuses_one_of; // posts; 0: none
+    size_t auth_key_size;    // 0: it has no keys
 };
 
 // Those of this module, in the order in which they are listed. Each module has a source for it.
@@ -106,6 +108,12 @@ int get_infos(uint32_t version, const char *node, const char *service, uint64_t 
 // The info of `sockets` that carries the profile; nullptr: there is none.
 fi_info *inner_info(const profile &p);
 int open_fabric(fi_fabric_attr *attr, fid_fabric **fabric, void *context); // fabric.cc
+
+// Keys of parts of the fabric. What hints ask for must have the right length.
+bool fits_key(const profile &p, const fi_info *hints);
+// Whether a domain, and an endpoint of it, belongs to the part that FI_STRICT_AUTH_KEY names.
+bool admits_domain(const profile &p, const fi_info *info);
+bool admits_ep(const profile &p, const fi_info *info);
 
 struct fabric {
     fid_fabric outer; // first in all of these: libfabric gives us its address

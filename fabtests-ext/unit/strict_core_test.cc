@@ -306,6 +306,29 @@ TEST(strict_core, posts_are_refused_at_random)
     EXPECT_LT(refused, 56u);
 }
 
+TEST(strict_core, a_domain_and_an_endpoint_without_the_key_are_refused)
+{
+    environment demanded("FI_STRICT_AUTH_KEY", "00112233445566778899aabbccddeeff");
+    info_list list;
+    ask("psm3", &list);
+    ASSERT_TRUE(list.first);
+    fid_fabric *fabric = nullptr;
+    fid_domain *domain = nullptr;
+    fid_ep *ep = nullptr;
+    ASSERT_EQ(0, fi_fabric(list.first->fabric_attr, &fabric, nullptr));
+    EXPECT_EQ(-FI_EINVAL, fi_domain(fabric, list.first, &domain, nullptr));
+    auto *key = static_cast<uint8_t *>(malloc(16));
+    for (int i = 0; i < 16; ++i) {
+        key[i] = static_cast<uint8_t>(0x11 * i);
+    }
+    list.first->domain_attr->auth_key = key;
+    list.first->domain_attr->auth_key_size = 16;
+    ASSERT_EQ(0, fi_domain(fabric, list.first, &domain, nullptr));
+    EXPECT_EQ(-FI_EINVAL, fi_endpoint(domain, list.first, &ep, nullptr));
+    EXPECT_EQ(0, fi_close(&domain->fid));
+    EXPECT_EQ(0, fi_close(&fabric->fid));
+}
+
 // What a fabric forbids. The core has threads, so each death has a process of its own.
 class strict_core_death_test : public testing::Test {
   protected:

@@ -51,6 +51,19 @@ const std::vector<uct_component_h> &core_components()
     return *cores;
 }
 
+ucs_status_t open_md(uct_component_h component, const char *name, const uct_md_config_t *config,
+                     uct_md_h *md_p, std::string *why)
+{
+    return ucs::guard_quietly([&] {
+        try {
+            *md_p = component->open_md(name, *config);
+        } catch (const std::exception &e) {
+            *why = e.what();
+            throw;
+        }
+    });
+}
+
 const std::vector<uct_component *> &components()
 {
     static const auto *all = [] {

@@ -4,6 +4,7 @@
 #include "fabtests-ext/common/strict_cores.h"
 #include "fabtests-ext/common/ucp_pair.h"
 #include "fabtests-ext/common/ucp_region.h"
+#include "ucs/log.h"
 
 // libfabric 1.17's sockets core, on which all of this stands, now and then leaves 312 bytes behind
 // when an endpoint is closed while a connection of it comes up. Its frames cannot be followed
@@ -150,6 +151,65 @@ TEST(ucp_strict_close, a_forced_close_is_told_when_the_core_refuses_its_notice)
     ucs_status_ptr_t x = close_nb(last.client), y = close_nb(last.server);
     EXPECT_EQ(UCS_OK, wait({&c, &s}, x));
     EXPECT_EQ(UCS_OK, wait({&c, &s}, y));
+}
+
+// A fabric that does not let this process in is left, and the log says why.
+class ucp_strict_key : public testing::Test {
+  protected:
+    environment demanded{"FI_STRICT_AUTH_KEY", "0500000000ea0000"};
+    environment key{"UCX_CXI_AUTH_KEY", "17:4711"};
+    static inline std::vector<std::string> lines;
+
+    ucp_strict_key()
+    {
+        lines.clear();
+        ucs::log::set_sink([](ucs::log::level level, const char *, int, const char *text) {
+            if (level <= ucs::log::level::warn) {
+                lines.emplace_back(text);
+            }
+        });
+    }
+    ~ucp_strict_key() override { ucs::log::set_sink(nullptr); }
+
+    static ucs_status_t init(const char *tls)
+    {
+        ucp_config_t *config = nullptr;
+        ucp_context_h context = nullptr;
+        ucp_params_t params = {};
+        params.field_mask = UCP_PARAM_FIELD_FEATURES;
+        params.features = UCP_FEATURE_TAG;
+        EXPECT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
+        EXPECT_EQ(UCS_OK, ucp_config_modify(config, "TLS", tls));
+        ucs_status_t status = ucp_init(&params, config, &context);
+        ucp_config_release(config);
+        if (status == UCS_OK) {
+            ucp_cleanup(context);
+        }
+        return status;
+    }
+};
+
+constexpr const char *refusal = "cxi is not used on cxi0: fi_domain of cxi0, with service 17, VNI "
+                                "4711 of UCX_CXI_AUTH_KEY: Invalid argument";
+
+TEST_F(ucp_strict_key, tcp_serves_with_a_warning)
+{
+    EXPECT_EQ(UCS_OK, init("cxi,tcp"));
+    EXPECT_EQ(std::vector<std::string>{refusal}, lines);
+}
+
+TEST_F(ucp_strict_key, strict_mode_fails)
+{
+    environment strict("UCX_STRICT", "y");
+    EXPECT_EQ(UCS_ERR_NO_DEVICE, init("cxi,tcp"));
+    EXPECT_EQ(std::vector<std::string>{"ucp_init: " + std::string(refusal) + " (UCX_STRICT)"},
+              lines);
+}
+
+TEST_F(ucp_strict_key, nothing_is_said_of_what_was_not_asked_for)
+{
+    EXPECT_EQ(UCS_OK, init("tcp"));
+    EXPECT_EQ(std::vector<std::string>(), lines);
 }
 
 class ucp_strict_atomics : public testing::TestWithParam<const char *> {

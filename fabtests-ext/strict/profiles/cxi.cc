@@ -25,6 +25,7 @@ constexpr profile all[] = {{
     .keeps_iovecs = false,
     .has_descriptor = true,
     .refuses_one_of = 16,
+    .auth_key_size = 8,
 }};
 
 } // namespace

@@ -28,6 +28,7 @@ constexpr profile all[] = {
         .keeps_iovecs = false,
         .has_descriptor = true,
         .refuses_one_of = 16,
+        .auth_key_size = 0,
     },
     {
         .provider = "efa",
@@ -48,6 +49,7 @@ constexpr profile all[] = {
         .keeps_iovecs = false,
         .has_descriptor = false,
         .refuses_one_of = 16,
+        .auth_key_size = 0,
     },
 };
 

@@ -25,6 +25,7 @@ constexpr profile all[] = {{
     .keeps_iovecs = false,
     .has_descriptor = false,
     .refuses_one_of = 64,
+    .auth_key_size = 16,
 }};
 
 } // namespace

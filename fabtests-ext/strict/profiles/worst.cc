@@ -25,6 +25,7 @@ constexpr profile all[] = {{
     .keeps_iovecs = true,
     .has_descriptor = false,
     .refuses_one_of = 8,
+    .auth_key_size = 0,
 }};
 
 } // namespace

@@ -96,11 +96,11 @@ class builder {
             return;
         }
         apply_overrides(config_, md_config);
-        ucs_status_t status = uct_md_open(m.cmpt, m.name.c_str(), md_config, &m.md);
+        std::string why;
+        ucs_status_t status = uct::open_md(m.cmpt, m.name.c_str(), md_config, &m.md, &why);
         uct_config_release(md_config);
         if (status != UCS_OK) {
-            ucs_debug("memory domain %s does not open: %s", m.name.c_str(),
-                      ucs_status_string(status));
+            note_refusal(m, why);
             return;
         }
         size_t before = context_.resources.size();
@@ -111,6 +111,21 @@ class builder {
             return;
         }
         context_.mds.push_back(m);
+    }
+
+    // A device that was to be used; what there is beside it serves.
+    void note_refusal(const md &m, const std::string &why)
+    {
+        tl_resource rsc;
+        const std::string name = m.cmpt_attr.name;
+        bool on_node = name == "shm" || name == "sm";
+        name.copy(rsc.desc.tl_name, sizeof(rsc.desc.tl_name) - 1);
+        m.name.copy(rsc.desc.dev_name, sizeof(rsc.desc.dev_name) - 1);
+        rsc.desc.dev_type = on_node ? UCT_DEVICE_TYPE_SHM : UCT_DEVICE_TYPE_NET;
+        rsc.cls = classify(rsc.desc);
+        if (select_.allows(rsc)) {
+            refusals_.push_back(name + " is not used on " + m.name + ": " + why);
+        }
     }
 
     void add_resources(const md &m)
@@ -154,14 +169,16 @@ class builder {
         ucs_warn("%s", text);
     }
 
-    // What was asked for and is not here.
+    // What was asked for and is not here, or refuses us.
     void report() const
     {
         bool strict = config_.values.strict;
         (void)ucs::stats::wanted(); // knows its variables, and refuses bad values
         ucs::config::report_environment(strict);
         report_atomics(strict);
-        for (const std::string &text : select_.unmatched()) {
+        std::vector<std::string> texts = select_.unmatched();
+        texts.insert(texts.end(), refusals_.begin(), refusals_.end());
+        for (const std::string &text : texts) {
             if (strict) {
                 throw ucs::error(UCS_ERR_NO_DEVICE, "ucp_init: %s (UCX_STRICT)", text.c_str());
             }
@@ -181,6 +198,7 @@ class builder {
     ucp_context &context_;
     const ucp_config &config_;
     selection select_;
+    std::vector<std::string> refusals_; // a sentence each
 };
 
 template <class T>

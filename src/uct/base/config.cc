@@ -93,8 +93,18 @@ std::string format_families(const void *member)
 constexpr type families_type = {"inet, inet6, or both with a comma", parse_families,
                                 format_families};
 
-// The last is of tcp alone.
+constexpr type auth_keys_type = {
+    "<service>:<vni> or hexadecimal digits, or <device>=<key>,...",
+    [](const char *text, void *member) { return static_cast<auth_keys *>(member)->parse(text); },
+    [](const void *member) { return static_cast<const auth_keys *>(member)->text(); }};
+
+// The first is of connectionless endpoints to other hosts, the last of tcp alone.
 constexpr field md_fields[] = {
+    {"AUTH_KEY", "",
+     "Key of the part of the fabric that this process belongs to, for all devices or for each: "
+     "service and VNI of Slingshot, or the hexadecimal digits of a UUID. Without it the provider "
+     "takes what the job's launcher has set. Of connectionless endpoints to other hosts.",
+     offsetof(md_values, auth_key), &auth_keys_type},
     {"REG_NONBLOCK", "n", "Register memory without waiting for its pages to be mapped.",
      offsetof(md_values, reg_nonblock), &bool_},
     {"AF_PRIO", "inet,inet6",
@@ -187,6 +197,14 @@ constexpr field cm_fields[] = {
      offsetof(cm_values, peer_timeout), &time_},
 };
 
+// To other hosts.
+bool is_connectionless(const std::string &title)
+{
+    constexpr const char *others[] = {"shm", "self", "sm", "tcp", "verbs"};
+    return std::none_of(std::begin(others), std::end(others),
+                        [&](const char *name) { return title == name; });
+}
+
 } // namespace
 } // namespace uct
 
@@ -204,7 +222,10 @@ void know_variables(const std::string &transport)
 std::span<const ucs::config::field> uct_md_config::fields() const
 {
     std::span<const ucs::config::field> all = uct::md_fields;
-    return title.empty() || title == "tcp" ? all : all.first(all.size() - 1); // empty: of the page
+    if (title.empty()) { // of the manual page
+        return all;
+    }
+    return uct::is_connectionless(title) ? all.first(2) : all.subspan(1, title == "tcp" ? 2 : 1);
 }
 
 std::span<const ucs::config::field> uct_iface_config::fields() const
@@ -213,9 +234,7 @@ std::span<const ucs::config::field> uct_iface_config::fields() const
     if (title.empty()) { // of the manual page
         return all;
     }
-    constexpr const char *connected[] = {"shm", "self", "sm", "tcp", "verbs"};
-    if (std::none_of(std::begin(connected), std::end(connected),
-                     [&](const char *name) { return title == name; })) {
+    if (uct::is_connectionless(title)) {
         return uct::rdm_fields;
     }
     uct::rows rows = title == "shm"    ? uct::shm_rows

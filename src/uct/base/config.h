@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ucs/config.h"
+#include "uct/base/auth_key.h"
 
 #include <uct/api/uct.h>
 
@@ -46,6 +47,7 @@ struct config_object {
 struct uct_md_config final : uct::config_object {
     using config_object::config_object;
     struct {
+        uct::auth_keys auth_key;   // AUTH_KEY
         bool reg_nonblock = false; // REG_NONBLOCK
         uct::families families{};  // AF_PRIO: the first that a device has; none: not asked
     } v;

@@ -72,12 +72,20 @@ bool better(const fi_info *a, const fi_info *b)
     return worth(a) > worth(b);
 }
 
-std::vector<device> find_devices(const core &c)
+std::vector<device> find_devices(const core &c,
+                                 const std::function<void(fi_info *)> &more = nullptr)
 {
+    auto ask = [&](uint64_t order) {
+        info_ptr hints = make_hints(order);
+        if (more) {
+            more(hints.get());
+        }
+        return query(c, nullptr, nullptr, 0, hints.get());
+    };
     std::vector<device> found;
-    info_ptr list = query(c, nullptr, nullptr, 0, nullptr);
+    info_ptr list = ask(FI_ORDER_SAS);
     if (!list && !c.msg()) {
-        list = query(c, nullptr, nullptr, 0, make_hints(0).get());
+        list = ask(0);
     }
     fi_info *next = nullptr;
     for (fi_info *info = list.release(); info; info = next) {
@@ -274,6 +282,27 @@ bool core::has_mutable_signal() const
     return provider == "tcp";
 }
 
+bool core::is_slingshot() const
+{
+    return provider == "cxi";
+}
+
+const char *core::job_variable() const
+{
+    constexpr struct {
+        const char *provider, *variable;
+    } all[] = {{"cxi", "SLINGSHOT_VNIS"},
+               {"opx", "FI_OPX_UUID"},
+               {"psm2", "FI_PSM2_UUID"},
+               {"psm3", "FI_PSM3_UUID"}};
+    for (const auto &known : all) {
+        if (provider == known.provider) {
+            return known.variable;
+        }
+    }
+    return nullptr;
+}
+
 bool keeps_order(const fi_info *info)
 {
     return info->ep_attr->type == FI_EP_MSG ||
@@ -309,6 +338,21 @@ info_ptr query(const core &c, const char *node, const char *service, uint64_t fl
         ucs_debug("fi_getinfo for provider %s: %s", c.provider.c_str(), fi_strerror(-ret));
     }
     return info_ptr(ret == 0 ? list : nullptr);
+}
+
+info_ptr query_device(const core &c, const std::string &name,
+                      const std::function<void(fi_info *)> &more)
+{
+    info_ptr best;
+    for (const device &d : find_devices(c, more)) {
+        for (const fi_info *info : d.infos) {
+            info_ptr one(const_cast<fi_info *>(info));
+            if (!best && d.name == name) {
+                best = std::move(one);
+            }
+        }
+    }
+    return best;
 }
 
 const std::vector<core> &cores()

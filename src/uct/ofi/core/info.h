@@ -8,6 +8,7 @@
 #include "uct/ofi/core/fid.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,10 @@ struct core {
     bool polled_by_calls() const;
     // The signal of a completion queue can be muted (cq_signal.h).
     bool has_mutable_signal() const;
+    // Where its processes find the key of their job by themselves; nullptr: they need none.
+    const char *job_variable() const;
+    // That key is a service and a VNI.
+    bool is_slingshot() const;
 };
 
 // One domain of a core provider: a network interface, an RDMA device, or the host's memory.
@@ -83,5 +88,9 @@ bool keeps_order(const fi_info *info);
 // for messages in order; fabric_attr and ep_attr are set here. Empty when there is none.
 info_ptr query(const core &c, const char *node, const char *service, uint64_t flags,
                const fi_info *hints);
+
+// The best info of a device when the hints ask for more; empty: there is none. Asks libfabric.
+info_ptr query_device(const core &c, const std::string &name,
+                      const std::function<void(fi_info *)> &more);
 
 } // namespace uct::ofi

@@ -62,9 +62,8 @@ const fi_info *preferred(const device &d, const families &asked)
                      d.name.c_str());
 }
 
-info_ptr cut_down(const fi_info *whole)
+info_ptr cut_down(info_ptr info)
 {
-    info_ptr info = dup_info(whole);
     uint64_t used = used_caps | (info->ep_attr->type == FI_EP_RDM ? FI_TAGGED : 0);
     info->caps &= used;
     info->tx_attr->caps &= used;
@@ -82,10 +81,16 @@ std::shared_ptr<fid_fabric> open_fabric(const fi_info *info)
     return {fabric, fid_closer()};
 }
 
-std::shared_ptr<fid_domain> open_domain(fid_fabric *fabric, fi_info *info)
+info_ptr find_info(const core &c, const device &d, const families &asked, const admission &how)
+{
+    return cut_down(how.key.empty() ? dup_info(preferred(d, asked)) : admitted_info(c, d, how));
+}
+
+std::shared_ptr<fid_domain> open_domain(fid_fabric *fabric, fi_info *info,
+                                        const std::string &refused)
 {
     fid_domain *domain = nullptr;
-    check(fi_domain(fabric, info, &domain, nullptr), "fi_domain");
+    check(fi_domain(fabric, info, &domain, nullptr), refused.c_str());
     return {domain, fid_closer()};
 }
 
@@ -101,12 +106,16 @@ uint16_t transport_hash(const std::string &name)
 }
 
 md::md(ofi::component &owner, const core &c, const device &d, const uct_md_config &config)
-    : uct_md(owner), provider(c), dev(d), info(cut_down(preferred(d, config.v.families))),
-      fabric(open_fabric(info.get())), domain(open_domain(fabric.get(), info.get())),
+    : uct_md(owner), provider(c), dev(d),
+      admitted(find_admission(c, d.name, config.v.auth_key, config.prefix)),
+      info(find_info(c, d, config.v.families, admitted)), fabric(open_fabric(info.get())),
+      domain(open_domain(fabric.get(), info.get(), admitted.refused("fi_domain", d.name))),
       needs_local((info->domain_attr->mr_mode & FI_MR_LOCAL) != 0),
-      carrier(info->domain_attr->mr_mode & FI_MR_ENDPOINT
-                  ? std::make_unique<region_target>(domain.get(), info.get())
-                  : nullptr),
+      carrier(
+          info->domain_attr->mr_mode & FI_MR_ENDPOINT
+              ? std::make_unique<region_target>(domain.get(), info.get(),
+                                                admitted.refused("fi_endpoint for regions", d.name))
+              : nullptr),
       always_(config.v.reg_nonblock ? UCT_MD_MEM_FLAG_NONBLOCK : 0)
 {
     owner.expect_carrier(carrier_length());

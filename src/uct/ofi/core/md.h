@@ -5,6 +5,7 @@
 
 #include "uct/base/locked_pages.h"
 #include "uct/base/md.h"
+#include "uct/ofi/core/admission.h"
 #include "uct/ofi/core/info.h"
 #include "uct/ofi/core/own_regions.h"
 #include "uct/ofi/core/region_target.h"
@@ -116,6 +117,7 @@ class md final : public uct_md {
 
     const core &provider;
     const device &dev;
+    const admission admitted;
     const info_ptr info; // first address; caps cut down to what we use
     // Shared with endpoints that outlive their interface (rdm_iface.h).
     const std::shared_ptr<fid_fabric> fabric;

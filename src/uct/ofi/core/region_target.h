@@ -16,8 +16,8 @@ constexpr size_t max_target_name = 64; // bytes of the endpoint's address
 
 class region_target {
   public:
-    // Throws ucs::error.
-    region_target(fid_domain *domain, const fi_info *about);
+    // refused: begins the message when there is no such endpoint. Throws ucs::error.
+    region_target(fid_domain *domain, const fi_info *about, const std::string &refused);
 
     // Binds and enables a region: it has a key then. Any thread. Throws ucs::error.
     void enable(fid_mr *region);

@@ -83,7 +83,8 @@ void rdm_iface::open_endpoint(unsigned rx_queue_len)
     av_.reset(av);
 
     fid_ep *endpoint = nullptr;
-    check(fi_endpoint(domain.domain.get(), info.get(), &endpoint, nullptr), "fi_endpoint");
+    check(fi_endpoint(domain.domain.get(), info.get(), &endpoint, nullptr),
+          domain.admitted.refused("fi_endpoint", domain.dev.name).c_str());
     ep_.reset(endpoint);
     check(fi_ep_bind(endpoint, &av_->fid, 0), "fi_ep_bind to the address vector");
     check(fi_ep_bind(endpoint, &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind to the queue");
