@@ -24,7 +24,7 @@
 
 namespace ucxlike::wire {
 
-constexpr uint8_t version = 5;
+constexpr uint8_t version = 6;
 
 // UCP active-message ids.
 enum am : unsigned { am_msg = 0, am_tagged = 1, am_control = 2, am_rma = 3, am_last };
@@ -56,6 +56,9 @@ enum kind : uint16_t {
     read_data, // word = the request's ack word
     atomic,
     atomic_result,
+    // am_control, with a membership behind them
+    asks_membership,
+    tells_membership,
 };
 
 constexpr unsigned id_bits = 56;
@@ -112,6 +115,10 @@ struct notice {
     hello who;
 };
 static_assert(sizeof(notice) == 48);
+
+// Whether the receiver of the question takes what is sent to a multicast group: the name is the
+// group's. The id of the answer is the group's at its sender, 0: it takes nothing.
+using membership = hello;
 
 constexpr size_t ack_size = sizeof(header) + 2 * sizeof(uint64_t) + sizeof(uint16_t);
 // Of a message that asks for nothing.
@@ -320,6 +327,16 @@ inline bool parse(const void *bytes, size_t length, notice &n)
            n.roles && !(n.roles & ~(notice::sends | notice::receives)) &&
            n.who.version == version && (n.who.family == 4 || n.who.family == 6) && n.who.port &&
            n.who.id;
+}
+
+// Of a group's name and id.
+inline bool parse(const void *bytes, size_t length, membership &m)
+{
+    if (length != sizeof(m)) {
+        return false;
+    }
+    memcpy(&m, bytes, sizeof(m));
+    return m.version == version && (m.family == 4 || m.family == 6);
 }
 
 } // namespace ucxlike::wire

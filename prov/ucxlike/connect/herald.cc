@@ -17,10 +17,11 @@ namespace {
 // Milliseconds after the join at which a member speaks unasked; then once a `period`.
 constexpr uint64_t early[] = {0, 10, 30, 70, 150, 300};
 constexpr uint64_t period = 1000;
-constexpr uint64_t alone = 500;      // who has heard nobody by then is the first
-constexpr uint64_t quiet = 60;       // who has is complete after so long without a new one
-constexpr uint64_t patience = 2000;  // a join takes no longer, whoever is missing
-constexpr uint64_t forgotten = 3500; // a member is not counted after this much silence
+constexpr uint64_t alone = 500;       // who has heard nobody by then is the first
+constexpr uint64_t quiet = 60;        // who has is complete after so long without a new one
+constexpr uint64_t patience = 2000;   // a join takes no longer, whoever is missing
+constexpr size_t most_members = 4096; // that are counted, of whatever is heard
+constexpr uint64_t forgotten = 3500;  // a member is not counted after this much silence
 
 unsigned interface_of(const address &name)
 {
@@ -69,11 +70,10 @@ herald::herald(const address &group, const address &name, const wire::notice &mi
         check(stop_, "eventfd");
         thread_ = std::thread([this] { run(); });
     } catch (...) {
-        if (socket_ >= 0) {
-            ::close(socket_);
-        }
-        if (stop_ >= 0) {
-            ::close(stop_);
+        for (int fd : {socket_, voice_, stop_}) {
+            if (fd >= 0) {
+                ::close(fd);
+            }
         }
         throw;
     }
@@ -88,48 +88,83 @@ herald::~herald()
     bye.kind = wire::notice::leaves;
     say(bye);
     ::close(socket_);
+    ::close(voice_);
     ::close(stop_);
+}
+
+void herald::open(const address &name)
+{
+    if (group_.sa.sa_family == AF_INET6 && !group_.in6.sin6_scope_id) {
+        group_.in6.sin6_scope_id = interface_of(name);
+    }
+    listen(name);
+    speak_as(name);
 }
 
 // Bound to the group's address, so that nothing else sent to the port arrives; on the interface of
 // the endpoint's own name.
-void herald::open(const address &name)
+void herald::listen(const address &name)
 {
     socket_ = socket(group_.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     check(socket_, "socket");
     set(socket_, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+    check(bind(socket_, &group_.sa, group_.length()), "bind");
     if (group_.sa.sa_family == AF_INET) {
         ip_mreq join = {group_.in4.sin_addr, name.in4.sin_addr};
-        set(socket_, IPPROTO_IP, IP_MULTICAST_IF, name.in4.sin_addr, "IP_MULTICAST_IF");
-        check(bind(socket_, &group_.sa, group_.length()), "bind");
         set(socket_, IPPROTO_IP, IP_ADD_MEMBERSHIP, join, "IP_ADD_MEMBERSHIP");
     } else {
-        unsigned index = interface_of(name);
-        if (!group_.in6.sin6_scope_id) {
-            group_.in6.sin6_scope_id = index;
-        }
-        ipv6_mreq join = {group_.in6.sin6_addr, index};
-        set(socket_, IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(index), "IPV6_MULTICAST_IF");
-        check(bind(socket_, &group_.sa, group_.length()), "bind");
+        ipv6_mreq join = {group_.in6.sin6_addr, interface_of(name)};
         set(socket_, IPPROTO_IPV6, IPV6_JOIN_GROUP, join, "IPV6_JOIN_GROUP");
+    }
+}
+
+void herald::speak_as(const address &name)
+{
+    voice_ = socket(group_.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    check(voice_, "socket");
+    address from = name;
+    from.set_port(0);
+    check(bind(voice_, &from.sa, from.length()), "bind");
+    if (group_.sa.sa_family == AF_INET) {
+        set(voice_, IPPROTO_IP, IP_MULTICAST_IF, name.in4.sin_addr, "IP_MULTICAST_IF");
+    } else {
+        set(voice_, IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(interface_of(name)),
+            "IPV6_MULTICAST_IF");
     }
 }
 
 ssize_t herald::say(wire::notice n)
 {
     n.members = static_cast<uint16_t>(std::min<size_t>(others_.size() + 1, UINT16_MAX));
-    return sendto(socket_, &n, sizeof(n), MSG_NOSIGNAL, &group_.sa, group_.length());
+    return sendto(voice_, &n, sizeof(n), MSG_NOSIGNAL, &group_.sa, group_.length());
+}
+
+// A member speaks of itself alone, so that a notice does not make others connect to a third party.
+static bool speaks_of_itself(const wire::notice &n, const address &from)
+{
+    address host = wire::name_of(n.who), source = from;
+    host.set_port(0);
+    source.set_port(0);
+    if (source.sa.sa_family == AF_INET6) {
+        source.in6.sin6_scope_id = 0; // a name on the wire has none
+    }
+    return host == source;
 }
 
 void herald::hear()
 {
     char bytes[sizeof(wire::notice) + 1];
+    sockaddr_storage from = {};
+    socklen_t from_length = sizeof(from);
+    auto *at = reinterpret_cast<sockaddr *>(&from);
     ssize_t n;
-    while ((n = recv(socket_, bytes, sizeof(bytes), 0)) > 0) {
+    while ((n = recvfrom(socket_, bytes, sizeof(bytes), 0, at, &from_length)) > 0) {
         wire::notice heard_now;
-        if (wire::parse(bytes, static_cast<size_t>(n), heard_now)) {
+        if (wire::parse(bytes, static_cast<size_t>(n), heard_now) &&
+            speaks_of_itself(heard_now, address::from(&from, from_length))) {
             heard(heard_now);
         }
+        from_length = sizeof(from);
     }
 }
 
@@ -149,7 +184,7 @@ void herald::heard(const wire::notice &n)
     } else if (it != others_.end()) {
         it->heard = now;
         it->members = n.members;
-    } else {
+    } else if (others_.size() < most_members) {
         others_.push_back({key, now, n.members});
         last_new_ = now;
         answer_ = true;
@@ -158,7 +193,9 @@ void herald::heard(const wire::notice &n)
         most_ = std::max<size_t>(most_, n.members);
     }
     std::lock_guard g(mutex_);
-    inbox_.push_back(n);
+    if (inbox_.size() < most_members) {
+        inbox_.push_back(n); // else it is said again
+    }
 }
 
 void herald::forget_silent(uint64_t now)

@@ -34,6 +34,8 @@ class herald {
     };
 
     void open(const address &name);
+    void listen(const address &name);
+    void speak_as(const address &name);
     void run();
     ssize_t say(wire::notice n);
     void hear();
@@ -45,7 +47,8 @@ class herald {
     address group_;
     wire::notice mine_;
     engine *eng_;
-    int socket_ = -1;
+    int socket_ = -1; // where notices arrive
+    int voice_ = -1;  // has the endpoint's own address, which receivers look at
     int stop_ = -1;
     std::vector<known> others_; // of the thread, as the rest up to the mutex
     size_t most_ = 0;           // members that somebody claims to know

@@ -17,19 +17,19 @@ static bool is_multicast(const address &a)
 }
 
 group::group(rdm_endpoint *ep, const address &at, uint8_t roles, void *context)
-    : fid_mc(), ep_(ep), roles_(roles)
+    : fid_mc(), ep_(ep), at_(at), roles_(roles)
 {
     fid.fclass = FI_CLASS_MC;
     fid.context = context;
     fid.ops = &fid_ops_;
-    id_ = ep_->add_group(this);
+    id_ = ep_->add_group(this, &wire_id_);
     fi_addr = address_bit | id_;
     try {
         wire::notice mine = {};
         mine.magic = wire::notice::right_magic;
         mine.kind = wire::notice::here;
         mine.roles = roles;
-        mine.who = ep_->introduce(id_);
+        mine.who = ep_->introduce(wire_id_);
         auto h = std::make_unique<herald>(at, ep_->name(), mine, ep_->eng);
         ucs::opt_guard g(ep_->eng->lock);
         herald_ = std::move(h);
@@ -106,24 +106,110 @@ void group::collect()
     check_joined();
 }
 
-void group::met(const wire::notice &n)
+group::member *group::find(const peer *p)
 {
-    peer *p = ep_->peer_for(wire::name_of(n.who));
     auto it = std::find_if(receivers_.begin(), receivers_.end(),
                            [p](const member &m) { return m.who == p; });
-    if (n.kind == wire::notice::leaves || !(n.roles & wire::notice::receives)) {
-        if (it != receivers_.end() && it->id == n.who.id) {
-            receivers_.erase(it);
-        }
-        return;
-    }
+    return it == receivers_.end() ? nullptr : &*it;
+}
+
+bool group::is_at(const wire::membership &m) const
+{
+    wire::membership mine = wire::make_hello(at_, 0, m.id);
+    return mine.family == m.family && mine.port == m.port &&
+           memcmp(mine.address, m.address, sizeof(mine.address)) == 0;
+}
+
+void group::met(const wire::notice &n)
+{
     if (!(roles_ & wire::notice::sends)) {
         return;
     }
-    if (it != receivers_.end()) {
-        it->id = n.who.id;
-    } else if (ep_->reach(p)) {
-        receivers_.push_back({p, n.who.id});
+    address name = wire::name_of(n.who);
+    for (member &m : receivers_) {
+        if (m.who->name == name || m.who->called == name) {
+            met_again(m, n);
+            return;
+        }
+    }
+    if (n.kind == wire::notice::leaves || !(n.roles & wire::notice::receives) ||
+        !trusts_another()) {
+        return;
+    }
+    peer *p = ep_->rumoured_peer(name);
+    if (ep_->reach(p)) {
+        receivers_.push_back({p, n.who.id, standing::sure, true});
+        doubt(receivers_.back());
+    } else {
+        ep_->forget_rumour(p);
+    }
+}
+
+// Those that exist say it again once a second.
+bool group::trusts_another() const
+{
+    constexpr auto most_unanswered = 64;
+    return std::count_if(receivers_.begin(), receivers_.end(),
+                         [](const member &m) { return m.who->tx_id == 0; }) < most_unanswered;
+}
+
+bool group::must_wait() const
+{
+    return std::any_of(receivers_.begin(), receivers_.end(),
+                       [](const member &m) { return m.moved && m.who->tx_id != 0; });
+}
+
+void group::met_again(member &m, const wire::notice &n)
+{
+    bool here = n.kind == wire::notice::here && (n.roles & wire::notice::receives);
+    bool same = here && n.who.id == m.id;
+    if (!same || m.state != standing::sure) {
+        m.moved |= here && !same;
+        doubt(m);
+    }
+}
+
+void group::doubt(member &m)
+{
+    if (m.state == standing::asked || m.state == standing::asked_twice) {
+        m.state = standing::asked_twice;
+        return;
+    }
+    m.state = standing::doubted;
+    if (m.who->tx && m.who->tx_id) {
+        m.state = standing::asked;
+        ep_->ask_membership(m.who, at_);
+    }
+}
+
+void group::peer_ready()
+{
+    for (member &m : receivers_) {
+        if (m.state == standing::doubted) {
+            doubt(m);
+        }
+    }
+    check_joined();
+}
+
+void group::answered(const peer *p, const wire::membership &m)
+{
+    member *known = is_at(m) ? find(p) : nullptr;
+    if (!known || (known->state != standing::asked && known->state != standing::asked_twice)) {
+        return;
+    }
+    bool again = known->state == standing::asked_twice;
+    known->state = standing::sure;
+    if (m.id) {
+        known->id = m.id;
+    }
+    known->moved &= again;
+    if (again) {
+        doubt(*known);
+    } else if (!m.id) {
+        drop(known->who);
+    } else {
+        check_joined();
     }
 }
 
@@ -140,7 +226,7 @@ void group::check_joined()
         return;
     }
     bool all = std::all_of(receivers_.begin(), receivers_.end(),
-                           [](const member &m) { return m.who->tx_id != 0; });
+                           [](const member &m) { return m.who->tx_id != 0 && !m.moved; });
     if (!all && !herald_->overdue()) {
         return;
     }

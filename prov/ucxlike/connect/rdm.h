@@ -21,6 +21,7 @@ struct peer final : conn {
     link *greeted = nullptr;  // where a hello went without a message
     int refused = 0;          // why the last connection failed, until somebody is told
     bool detached = false;    // no endpoint any more: goes when it is drained
+    bool rumoured = false;    // known from a multicast notice alone: goes when it cannot be reached
 
     explicit peer(rdm_endpoint *ep);
     void link_failed(link *l) override;
@@ -43,11 +44,14 @@ class rdm_endpoint final : public endpoint, public acceptor, public engine::read
 
     // Multicast groups.
     const address &name() const { return name_; }
-    wire::hello introduce(uint32_t id) const { return wire::make_hello(name_, incarnation_, id); }
-    uint32_t add_group(group *g);
+    wire::hello introduce(uint64_t id) const { return wire::make_hello(name_, incarnation_, id); }
+    uint32_t add_group(group *g, uint64_t *wire_id);
     void remove_group(group *g);
-    peer *peer_for(const address &name) { return peer_named(name); }
-    bool reach(peer *p); // makes a connection, if there is none
+    peer *rumoured_peer(const address &name);
+    void forget_rumour(peer *p); // if it is one, and leads nowhere
+    bool reach(peer *p);         // makes a connection, if there is none
+    void ask_membership(peer *p, const address &group);
+    void on_membership(peer *p, const wire::message &m, const void *data, size_t length);
     void peer_ready();
     void peer_lost(peer *p);
     void collect() override;

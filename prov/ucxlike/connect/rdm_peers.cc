@@ -30,12 +30,20 @@ void peer::link_failed(link *l)
     }
     greeted = nullptr;
     owner->flush_outstanding(this, FI_ECONNRESET);
-    static_cast<rdm_endpoint *>(owner)->peer_lost(this);
+    static_cast<rdm_endpoint *>(owner)->peer_lost(this); // the last of this one, if a rumour
 }
 
-void peer::control(const wire::message &m, const void *, size_t, link *)
+void peer::control(const wire::message &m, const void *data, size_t length, link *)
 {
-    if (m.kind != wire::welcome || !m.hello || !owner || !wire::is_id(m.tag)) {
+    if (!owner) {
+        return;
+    }
+    auto *ep = static_cast<rdm_endpoint *>(owner);
+    if (m.kind != wire::welcome) {
+        ep->on_membership(this, m, data, length);
+        return;
+    }
+    if (!m.hello || !wire::is_id(m.tag)) {
         return;
     }
     wire::hello h;
@@ -43,7 +51,6 @@ void peer::control(const wire::message &m, const void *, size_t, link *)
     incarnation = h.incarnation;
     tx_id = m.tag;
     refused = 0;
-    auto *ep = static_cast<rdm_endpoint *>(owner);
     ep->alias(this, wire::name_of(h));
     ep->peer_ready();
 }

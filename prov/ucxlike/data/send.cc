@@ -126,6 +126,9 @@ UCS_NOINLINE ssize_t send_to_group(endpoint *ep, unsigned options, const send_ca
     }
     ep->eng->read_mail();             // who was heard before this call is sent to
     auto &receivers = g->receivers(); // changes here and in progress only
+    if (g->must_wait()) {
+        return -FI_EAGAIN;
+    }
     if (ep->inflight && ep->inflight + receivers.size() > ep->tx_limit) {
         return -FI_EAGAIN;
     }
