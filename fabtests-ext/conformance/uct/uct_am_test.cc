@@ -135,6 +135,25 @@ TEST_P(uct_am, 197_zcopy_arrives_whole_and_completes_once)
     }
 }
 
+TEST_P(uct_am, zcopy_sends_the_blocks_of_an_entry_and_nothing_between_them)
+{
+    if (a().attr.cap.am.max_iov < 3) {
+        GTEST_SKIP() << "gathers nothing";
+    }
+    uct_ep_h ep = a().connect(b());
+    std::string data = pattern(1000, 6);
+    uct_mem_h memh = reg(a(), data);
+    uct_iov_t iov[] = {{data.data(), 50, memh, 200, 2}, {data.data() + 800, 30, memh, 30, 3}};
+    guard g;
+    ucs_status_t status =
+        post([&] { return uct_ep_am_zcopy(ep, 7, nullptr, 0, iov, 2, 0, &g.completion); });
+    ASSERT_TRUE(status == UCS_OK || status == UCS_INPROGRESS) << ucs_status_string(status);
+    ASSERT_TRUE(until([&] { return !b().received.empty() && (status == UCS_OK || g.calls == 1); }));
+    EXPECT_TRUE(b().received[0].data ==
+                data.substr(0, 50) + data.substr(200, 50) + data.substr(800, 90));
+    dereg(a(), memh);
+}
+
 TEST_P(uct_am, 198_descriptor_can_be_kept)
 {
     open({.rx_headroom = 40});

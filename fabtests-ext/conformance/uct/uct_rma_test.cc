@@ -86,6 +86,54 @@ TEST_P(uct_rma, 202_get_zcopy)
     }
 }
 
+// Three blocks of 100 bytes, 256 apart, and one without a gap behind them.
+TEST_P(uct_rma, zcopy_moves_the_blocks_of_an_entry_and_nothing_between_them)
+{
+    bool puts = a().has(UCT_IFACE_FLAG_PUT_ZCOPY) && a().attr.cap.put.max_iov >= 4;
+    bool gets = a().has(UCT_IFACE_FLAG_GET_ZCOPY) && a().attr.cap.get.max_iov >= 4;
+    if (!puts && !gets) {
+        GTEST_SKIP() << "gathers nothing";
+    }
+    uct_iov_t iov[] = {{local.data(), 100, local_memh, 256, 3},
+                       {local.data() + 1000, 50, local_memh, 50, 2}};
+    auto blocks = [&] {
+        return local.substr(0, 100) + local.substr(256, 100) + local.substr(512, 100) +
+               local.substr(1000, 100);
+    };
+    if (puts) {
+        fill(local, 5);
+        run([&](uct_completion_t *c) {
+            return uct_ep_put_zcopy(ep, iov, 2, address, key.rkey, c);
+        });
+        flush();
+        EXPECT_TRUE(target.substr(0, 400) == blocks());
+    }
+    if (gets) {
+        fill(target, 7);
+        std::string before = local;
+        run([&](uct_completion_t *c) {
+            return uct_ep_get_zcopy(ep, iov, 2, address, key.rkey, c);
+        });
+        EXPECT_TRUE(blocks() == target.substr(0, 400));
+        EXPECT_TRUE(local.substr(100, 156) == before.substr(100, 156)) << "the first gap";
+        EXPECT_TRUE(local.substr(612, 388) == before.substr(612, 388)) << "behind the blocks";
+    }
+}
+
+TEST_P(uct_rma, each_block_counts_for_max_iov)
+{
+    if (!a().has(UCT_IFACE_FLAG_PUT_ZCOPY) || alone()) {
+        GTEST_SKIP();
+    }
+    uct_iov_t iov{local.data(), 8, local_memh, 16,
+                  static_cast<unsigned>(a().attr.cap.put.max_iov) + 1};
+    guard g;
+    ucs_status_t status =
+        posting([&] { return uct_ep_put_zcopy(ep, &iov, 1, address, key.rkey, &g.completion); });
+    EXPECT_TRUE(status == UCS_ERR_INVALID_PARAM || status == UCS_OK) << ucs_status_string(status);
+    EXPECT_EQ(g.calls, 0);
+}
+
 // Over self there is nobody else; over verbs the device answers.
 TEST_P(uct_rma, reads_are_answered_though_the_target_does_nothing)
 {

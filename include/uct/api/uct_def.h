@@ -126,8 +126,10 @@ typedef struct uct_device_remote_mem_elem uct_device_remote_mem_elem_t;
  *
  * count blocks of length bytes, whose starts are stride bytes apart; with count 1 a plain buffer
  * (stride is not read). buffer is not accessed when length or count is 0. The lengths of a list
- * must not add up to more than the operation's max_short or max_zcopy. The list itself is read
- * only during the call, the memory it names belongs to the library until the operation completes.
+ * must not add up to more than the operation's max_short or max_zcopy, and its blocks must not be
+ * more than max_iov, where blocks without a gap between them (stride equals length) count as one.
+ * The list itself is read only during the call, the memory it names belongs to the library until
+ * the operation completes.
  */
 typedef struct uct_iov {
     void *buffer;   /**< start of the first block */

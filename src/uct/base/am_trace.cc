@@ -15,11 +15,10 @@ namespace {
 
 void append(std::string &to, const uct_iov_t *iov, size_t count)
 {
-    for (size_t i = 0; i < count; ++i) {
-        for (unsigned n = 0; n < iov[i].count; ++n) {
-            to.append(static_cast<const char *>(iov[i].buffer) + n * iov[i].stride, iov[i].length);
-        }
-    }
+    for_each_piece(iov, count, [&](const char *from, size_t length, const uct_iov_t &) {
+        to.append(from, length);
+        return true;
+    });
 }
 
 struct packing {

@@ -8,6 +8,7 @@
 #include "ucs/compiler.h"
 #include "ucs/list.h"
 #include "uct/base/am_trace.h"
+#include "uct/base/iov.h"
 #include "uct/base/md.h"
 #include "uct/base/traffic.h"
 #include "uct/base/worker.h"
@@ -185,25 +186,8 @@ inline ucs_status_t ep::no_resource()
     return UCS_ERR_NO_RESOURCE;
 }
 
-// Callers may give NULL for an empty payload, memcpy() may not get it.
-inline void copy_bytes(void *to, const void *from, size_t length)
-{
-    if (UCS_LIKELY(length > 0)) {
-        memcpy(to, from, length);
-    }
-}
-
 // Logs that an argument of a data call is above its limit; returns UCS_ERR_INVALID_PARAM.
 UCS_NOINLINE ucs_status_t above_limit(const char *argument, size_t value, size_t limit);
-
-inline size_t iov_length(const uct_iov_t *iov, size_t count)
-{
-    size_t length = 0;
-    for (size_t i = 0; i < count; ++i) {
-        length += iov[i].length * iov[i].count;
-    }
-    return length;
-}
 
 // Counts one finished operation of a completion; the last one calls back.
 inline void complete(uct_completion_t *completion, ucs_status_t status)

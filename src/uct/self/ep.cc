@@ -16,19 +16,6 @@ const uct_iface_ops_t &operations()
     return ops;
 }
 
-size_t gather(char *to, const uct_iov_t *iov, size_t count)
-{
-    size_t length = 0;
-    for (size_t i = 0; i < count; ++i) {
-        for (unsigned n = 0; n < iov[i].count; ++n) {
-            copy_bytes(to + length, static_cast<char *>(iov[i].buffer) + n * iov[i].stride,
-                       iov[i].length);
-            length += iov[i].length;
-        }
-    }
-    return length;
-}
-
 ucs_status_t ep::get_address(uct_ep_addr_t *address)
 {
     return home().get_address(reinterpret_cast<uct_iface_addr_t *>(address));

@@ -56,7 +56,4 @@ inline char *memory_at(uint64_t address)
     return reinterpret_cast<char *>(address);
 }
 
-// Returns the number of bytes.
-size_t gather(char *to, const uct_iov_t *iov, size_t count);
-
 } // namespace uct::self

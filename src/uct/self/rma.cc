@@ -64,11 +64,7 @@ ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t lengt
 ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, uct_rkey_t,
                            uct_completion_t *)
 {
-    for (size_t i = 0; i < count; ++i) {
-        size_t length = iov[i].length * iov[i].count;
-        copy_bytes(iov[i].buffer, memory_at(remote), length);
-        remote += length;
-    }
+    scatter(iov, count, memory_at(remote));
     return UCS_OK;
 }
 

@@ -136,13 +136,7 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
     char *to = in_frame ? box.frame() : box.small();
     copy_bytes(to, header, header_length);
     to += header_length;
-    for (size_t i = 0; i < count; ++i) {
-        const char *from = static_cast<const char *>(iov[i].buffer);
-        for (unsigned n = 0; n < iov[i].count; ++n, from += iov[i].stride) {
-            copy_bytes(to, from, iov[i].length);
-            to += iov[i].length;
-        }
-    }
+    gather(to, iov, count);
     if (box.publish(id, static_cast<uint32_t>(total), in_frame)) {
         peer_->ring();
     }

@@ -8,26 +8,6 @@
 
 namespace uct::sm {
 
-namespace {
-
-// Pieces in memory order, strides resolved.
-template <class Move>
-copied for_pieces(const uct_iov_t *iov, size_t count, Move &&move)
-{
-    for (size_t i = 0; i < count; ++i) {
-        auto *at = static_cast<char *>(iov[i].buffer);
-        for (unsigned n = 0; n < iov[i].count; ++n, at += iov[i].stride) {
-            copied result = iov[i].length > 0 ? move(at, iov[i].length) : copied::done;
-            if (result != copied::done) {
-                return result;
-            }
-        }
-    }
-    return copied::done;
-}
-
-} // namespace
-
 // The first use finds out whether the system allows it.
 bool ep::can_copy()
 {
@@ -159,33 +139,39 @@ ucs_status_t ep::move(work what, const uct_iov_t *iov, size_t count, uint64_t re
         return UCS_OK;
     }
     if (char *at = rkey::of(key)->mapped(remote, length)) {
-        for_pieces(iov, count, [&](char *local, size_t n) {
-            put ? memcpy(at, local, n) : memcpy(local, at, n);
-            at += n;
-            return copied::done;
-        });
+        if (put) {
+            gather(at, iov, count);
+        } else {
+            scatter(iov, count, at);
+        }
         return UCS_OK;
     }
-    if (UCS_UNLIKELY(count > max_pieces)) {
-        return above_limit("uct_ep_put_zcopy or uct_ep_get_zcopy: iovcnt", count, max_pieces);
+    size_t pieces = piece_count(iov, count);
+    if (UCS_UNLIKELY(pieces > max_pieces)) {
+        return above_limit(
+            "uct_ep_put_zcopy or uct_ep_get_zcopy: iovcnt (with the blocks of each entry)", pieces,
+            max_pieces);
     }
     if (can_copy()) {
-        return after_copy(for_pieces(iov, count, [&](char *local, size_t n) {
-            copied result = put ? write_to(peer_->about, local, remote, n)
-                                : read_from(peer_->about, local, remote, n);
+        copied result = copied::done;
+        for_each_piece(iov, count, [&](char *local, size_t n, const uct_iov_t &) {
+            result = put ? write_to(peer_->about, local, remote, n)
+                         : read_from(peer_->about, local, remote, n);
             remote += n;
-            return result;
-        }));
+            return result == copied::done;
+        });
+        return after_copy(result);
     }
     remote_op *op;
     ucs_status_t status = ask(what, {nullptr, length}, remote, key, completion, &op);
     if (status != UCS_OK) {
         return status;
     }
-    for (size_t i = 0; i < count; ++i) { // several of one piece stand one behind the other
-        op->pieces[i] = {iov[i].buffer, iov[i].length * iov[i].count};
-    }
-    op->piece_count = count;
+    op->piece_count = 0;
+    for_each_piece(iov, count, [&](char *local, size_t n, const uct_iov_t &) {
+        op->pieces[op->piece_count++] = {local, n};
+        return true;
+    });
     home().operations.send(op);
     return UCS_INPROGRESS;
 }

@@ -82,15 +82,7 @@ ucs_status_t ep::am_short_iov(uint8_t id, const uct_iov_t *iov, size_t count)
     if (UCS_UNLIKELY(!b)) {
         return no_resource();
     }
-    size_t length = 0;
-    for (size_t i = 0; i < count; ++i) {
-        for (unsigned n = 0; n < iov[i].count; ++n) {
-            copy_bytes(b->data + length, static_cast<char *>(iov[i].buffer) + n * iov[i].stride,
-                       iov[i].length);
-            length += iov[i].length;
-        }
-    }
-    send_small(b, id, length, burst_alone);
+    send_small(b, id, gather(b->data, iov, count), burst_alone);
     return UCS_OK;
 }
 
@@ -255,8 +247,9 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
     if (UCS_UNLIKELY(id >= UCT_AM_ID_MAX)) {
         return above_limit("uct_ep_am_zcopy: id", id, UCT_AM_ID_MAX - 1);
     }
-    if (UCS_UNLIKELY(count >= max_iov)) {
-        return above_limit("uct_ep_am_zcopy: iovcnt", count, max_iov - 1);
+    if (size_t pieces = piece_count(iov, count); UCS_UNLIKELY(pieces >= max_iov)) {
+        return above_limit("uct_ep_am_zcopy: iovcnt (with the blocks of each entry)", pieces,
+                           max_iov - 1);
     }
     if (UCS_UNLIKELY(header_length > limit.max_header)) {
         return above_limit("uct_ep_am_zcopy: header_length", header_length, limit.max_header);

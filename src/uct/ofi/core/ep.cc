@@ -12,15 +12,12 @@ namespace uct::ofi {
 size_t fill_iov(const uct_iov_t *iov, size_t count, iovec *pieces, void **descs)
 {
     size_t n = 0;
-    for (size_t i = 0; i < count; ++i) {
-        size_t length = iov[i].length * iov[i].count;
-        if (length == 0) {
-            continue;
-        }
-        auto *registered = static_cast<const memory *>(iov[i].memh);
-        pieces[n] = {iov[i].buffer, length};
+    for_each_piece(iov, count, [&](char *at, size_t length, const uct_iov_t &entry) {
+        auto *registered = static_cast<const memory *>(entry.memh);
+        pieces[n] = {at, length};
         descs[n++] = registered ? registered->desc : nullptr;
-    }
+        return true;
+    });
     return n;
 }
 

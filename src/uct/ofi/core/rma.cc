@@ -118,16 +118,12 @@ ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
         return no_resource();
     }
     if (char *to = here(key, remote, whole)) {
-        for (size_t i = 0; i < count; ++i) {
-            size_t length = iov[i].length * iov[i].count;
-            copy_bytes(to, iov[i].buffer, length);
-            to += length;
-        }
+        gather(to, iov, count);
         return UCS_OK;
     }
     fi_addr_t to_memory;
-    ucs_status_t status =
-        reach(key, &to_memory, count, owner().limit.max_iov, "uct_ep_put_zcopy: iovcnt");
+    ucs_status_t status = reach(key, &to_memory, piece_count(iov, count), owner().limit.max_iov,
+                                "uct_ep_put_zcopy: iovcnt (with the blocks of each entry)");
     if (UCS_UNLIKELY(status != UCS_OK)) {
         return status;
     }
@@ -237,16 +233,12 @@ ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
         return no_resource();
     }
     if (char *from = here(key, remote, whole)) {
-        for (size_t i = 0; i < count; ++i) {
-            size_t length = iov[i].length * iov[i].count;
-            copy_bytes(iov[i].buffer, from, length);
-            from += length;
-        }
+        scatter(iov, count, from);
         return UCS_OK;
     }
     fi_addr_t from_memory;
-    ucs_status_t status =
-        reach(key, &from_memory, count, owner().limit.max_iov, "uct_ep_get_zcopy: iovcnt");
+    ucs_status_t status = reach(key, &from_memory, piece_count(iov, count), owner().limit.max_iov,
+                                "uct_ep_get_zcopy: iovcnt (with the blocks of each entry)");
     if (UCS_UNLIKELY(status != UCS_OK)) {
         return status;
     }

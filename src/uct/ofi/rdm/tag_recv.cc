@@ -44,9 +44,10 @@ tag_receives::tag_receives(ofi::iface &home, fid_ep *where, const uct_iface_para
 ucs_status_t tag_receives::post(uct_tag_t tag, uct_tag_t mask, const uct_iov_t *iov, size_t count,
                                 uct_tag_context_t *context)
 {
-    if (UCS_UNLIKELY(count > home_.limit.max_iov - tag_own_pieces)) {
-        return above_limit("uct_iface_tag_recv_zcopy: iovcnt", count,
-                           home_.limit.max_iov - tag_own_pieces);
+    size_t most = home_.limit.max_iov - tag_own_pieces;
+    if (size_t given = piece_count(iov, count); UCS_UNLIKELY(given > most)) {
+        return above_limit("uct_iface_tag_recv_zcopy: iovcnt (with the blocks of each entry)",
+                           given, most);
     }
     if (UCS_UNLIKELY(!spill_ && !(spill_ = home_.get_receive()))) {
         return UCS_ERR_NO_MEMORY;

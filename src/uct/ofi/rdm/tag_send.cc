@@ -97,8 +97,10 @@ ucs_status_t ep::tag_eager_zcopy(uct_tag_t tag, uint64_t imm, const uct_iov_t *i
     if (!ready()) {
         return not_ready();
     }
-    if (UCS_UNLIKELY(count >= limit.max_iov)) {
-        return above_limit("uct_ep_tag_eager_zcopy: iovcnt", count, limit.max_iov - 1);
+    if (size_t most = limit.max_iov - 1, given = piece_count(iov, count);
+        UCS_UNLIKELY(given > most)) {
+        return above_limit("uct_ep_tag_eager_zcopy: iovcnt (with the blocks of each entry)", given,
+                           most);
     }
     size_t length = iov_length(iov, count);
     if (UCS_UNLIKELY(length > limit.whole - sizeof(tag_prefix))) {
