@@ -54,7 +54,7 @@ TEST_P(ucp_stats_report, prometheus_keeps_the_grammar)
     });
     const std::string name = "[a-zA-Z_:][a-zA-Z0-9_:]*";
     const std::string label = "[a-zA-Z_][a-zA-Z0-9_]*=\"(?:[^\"\\\\]|\\\\[\"\\\\n])*\"";
-    std::regex comment("# (?:HELP " + name + " .+|TYPE " + name + " counter)");
+    std::regex comment("# (?:HELP " + name + " .+|TYPE " + name + " (?:counter|gauge))");
     std::regex sample("(" + name + "\\{" + label + "(?:," + label + ")*\\}) ([0-9]+)");
     std::istringstream lines(contents(path()));
     std::set<std::string> seen;

@@ -6,6 +6,7 @@
 #include "ucp/core/context.h"
 #include "ucs/error.h"
 #include "ucs/log.h"
+#include "ucs/stats/stats.h"
 
 #include <memory>
 
@@ -18,9 +19,21 @@ constexpr double dear_seconds = 5e-6;
 
 } // namespace
 
-md_regions::md_regions(uct_md_h md, const config &values)
+md_regions::md_regions(uct_md_h md, const std::string &domain, const config &values)
     : cache(*this, {.bytes = values.rcache_max_size, .regions = values.rcache_max_regions}), md_(md)
 {
+    if (ucs::stats::wanted()) {
+        ucs::stats::open_cache(this, domain, [](const void *self) {
+            ucs::region_cache::counters now = static_cast<const md_regions *>(self)->cache.counts();
+            return ucs::stats::cache_counts{now.hits, now.registrations, now.single, now.evicted,
+                                            now.gone, now.regions,       now.bytes};
+        });
+    }
+}
+
+md_regions::~md_regions()
+{
+    ucs::stats::close_cache(this);
 }
 
 void *md_regions::reg(void *address, size_t length) noexcept
@@ -52,7 +65,8 @@ void open_region_caches(ucp_context *context)
         }
         std::string why = ucs::memory_watch::why_not();
         if (why.empty()) {
-            context->regions[i] = std::make_unique<md_regions>(m.md, context->config);
+            context->regions[i] = std::make_unique<md_regions>(
+                m.md, std::string(m.cmpt_attr.name) + "/" + m.name, context->config);
             ucs_debug("%s: registrations are cached", m.name.c_str());
             continue;
         }

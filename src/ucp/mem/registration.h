@@ -9,6 +9,7 @@
 #include <uct/api/uct.h>
 
 #include <cstdint>
+#include <string>
 
 struct ucp_context;
 
@@ -24,7 +25,8 @@ struct registration {
 // What a domain has in its cache may be read by peers, and serves local use as well.
 class md_regions final : private ucs::region_cache::registrar {
   public:
-    md_regions(uct_md_h md, const config &values);
+    md_regions(uct_md_h md, const std::string &domain, const config &values);
+    ~md_regions() override;
 
     ucs::region_cache cache;
 

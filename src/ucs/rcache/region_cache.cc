@@ -32,7 +32,7 @@ region_cache::counters region_cache::counts() const noexcept
     if (!memory_watch::is_lost()) {
         guard.lock();
     }
-    return {hits_, registrations_, single_, evicted_, invalidated_};
+    return {hits_, registrations_, single_, evicted_, invalidated_, regions_.size(), bytes_};
 }
 
 // ---- under the lock

@@ -55,6 +55,7 @@ class region_cache final : private memory_watch::listener {
     struct counters {
         uint64_t hits, registrations, single; // single: registered for one use
         uint64_t evicted, gone;               // gone: its memory went
+        uint64_t regions, bytes;              // that it has now
     };
 
     region_cache(registrar &how, const limits &most) : registrar_(how), limits_(most) {}

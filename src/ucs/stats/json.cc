@@ -38,12 +38,27 @@ json lane_as_json(const lane_report &l)
             {"sent", rows_as_json(l.sent)}};
 }
 
+json cache_as_json(const cache_report &c)
+{
+    return {{"id", c.id},
+            {"open", c.is_open},
+            {"caches", c.caches},
+            {"domain", c.domain},
+            {"hits", c.counts.hits},
+            {"registrations", c.counts.registrations},
+            {"for_one_use", c.counts.single},
+            {"evicted", c.counts.evicted},
+            {"memory_gone", c.counts.gone},
+            {"regions", c.counts.regions},
+            {"bytes", c.counts.bytes}};
+}
+
 } // namespace
 
 std::string to_json(const report &whole)
 {
     json interfaces = json::array();
-    for (const interface_report &i : whole) {
+    for (const interface_report &i : whole.interfaces) {
         json lanes = json::array();
         for (const lane_report &l : i.lanes) {
             lanes.push_back(lane_as_json(l));
@@ -55,7 +70,14 @@ std::string to_json(const report &whole)
                               {"received", rows_as_json(i.received)},
                               {"lanes", lanes}});
     }
-    json all = {{"host", host_name()}, {"pid", getpid()}, {"interfaces", interfaces}};
+    json caches = json::array();
+    for (const cache_report &c : whole.caches) {
+        caches.push_back(cache_as_json(c));
+    }
+    json all = {{"host", host_name()},
+                {"pid", getpid()},
+                {"interfaces", interfaces},
+                {"registration_caches", caches}};
     // Names of peers are whatever the peers said.
     return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

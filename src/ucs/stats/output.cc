@@ -137,7 +137,7 @@ void write_report() noexcept
     static std::mutex &mutex = *new std::mutex;
     (void)guard([] {
         report whole = take_report();
-        if (!whole.empty()) {
+        if (!whole.interfaces.empty() || !whole.caches.empty()) {
             std::string text = formatted(std::move(whole), the_settings());
             std::lock_guard lock(mutex);
             send_report(the_settings().dest, text);

@@ -319,8 +319,9 @@ void lose_lane(const void *lane_handle) noexcept
 report take_report()
 {
     registry &r = all();
-    std::lock_guard lock(r.mutex);
     report whole;
+    whole.caches = take_caches();
+    std::lock_guard lock(r.mutex);
     if (r.process != getpid()) {
         return whole;
     }
@@ -340,15 +341,15 @@ report take_report()
                                   i->earlier_reconnects,
                                   rows_of(*i, i->earlier.flows, flow_count)});
         }
-        whole.push_back(std::move(told));
+        whole.interfaces.push_back(std::move(told));
     }
     return whole;
 }
 
 report add_up(report whole, bool interfaces)
 {
-    report sums;
-    for (interface_report &i : whole) {
+    std::vector<interface_report> sums;
+    for (interface_report &i : whole.interfaces) {
         lane_report sum = {0, false, 0, "all", "", "", 0, 0, 0, {}};
         for (const lane_report &l : i.lanes) {
             add(sum, l);
@@ -366,7 +367,10 @@ report add_up(report whole, bool interfaces)
             add(same->lanes[0], sum);
         }
     }
-    return sums;
+    if (interfaces) {
+        add_up(whole.caches);
+    }
+    return {std::move(sums), std::move(whole.caches)};
 }
 
 void filter(report &whole, const std::vector<std::string> &patterns)
@@ -376,7 +380,7 @@ void filter(report &whole, const std::vector<std::string> &patterns)
             return fnmatch(p.c_str(), r.protocol.c_str(), 0) == 0;
         });
     };
-    for (interface_report &i : whole) {
+    for (interface_report &i : whole.interfaces) {
         std::erase_if(i.received, is_unwanted);
         for (lane_report &l : i.lanes) {
             std::erase_if(l.sent, is_unwanted);

@@ -34,12 +34,27 @@ struct interface_report {
     std::vector<lane_report> lanes;
 };
 
-using report = std::vector<interface_report>;
+struct cache_report {
+    unsigned id; // 0: a sum of closed ones
+    bool is_open;
+    uint64_t caches; // that are in the sum, or 1
+    std::string domain;
+    cache_counts counts;
+};
+
+struct report {
+    std::vector<interface_report> interfaces;
+    std::vector<cache_report> caches;
+};
+
+std::vector<cache_report> take_caches(); // caches.cc
+void add_up(std::vector<cache_report> &caches);
 
 // A copy of all counters of the process; rows of nothing are left out.
 report take_report();
 
-// With one lane for each interface, or moreover one interface for each device.
+// With one lane for each interface, or moreover one interface for each device and one cache for
+// each domain.
 report add_up(report whole, bool interfaces);
 
 // Only rows whose protocol matches one of the patterns of a shell.
