@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 namespace strict {
 
@@ -35,7 +36,19 @@ uint64_t granted(const profile &p, uint64_t asked)
     return p.order_on_request ? p.order & asked : p.order;
 }
 
-bool fits(const profile &p, const fi_info *hints)
+// Of the profile's device with that number.
+std::string domain_name(const profile &p, uint64_t number)
+{
+    std::string name(p.domain);
+    size_t digits = name.find_last_not_of("0123456789") + 1;
+    if (number > 0) {
+        name =
+            (digits < name.size() ? name.substr(0, digits) : name + "-") + std::to_string(number);
+    }
+    return name;
+}
+
+bool fits(const profile &p, const std::string &device, const fi_info *hints)
 {
     if (!hints) {
         return true;
@@ -60,7 +73,7 @@ bool fits(const profile &p, const fi_info *hints)
         (domain && domain->cq_data_size > p.cq_data_size)) {
         return false;
     }
-    return (!domain || same_name(domain->name, p.domain)) &&
+    return (!domain || same_name(domain->name, device.c_str())) &&
            (!hints->fabric_attr || same_name(hints->fabric_attr->name, p.fabric));
 }
 
@@ -72,7 +85,7 @@ void apply_order(const profile &p, const fi_info *hints, fi_info *info)
     info->rx_attr->msg_order = granted(p, rx);
 }
 
-fi_info *make_info(const profile &p, const fi_info *hints)
+fi_info *make_info(const profile &p, const std::string &device, const fi_info *hints)
 {
     fi_info *info = inner_info(p);
     if (!info) {
@@ -104,7 +117,7 @@ fi_info *make_info(const profile &p, const fi_info *hints)
     info->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     info->domain_attr->av_type = FI_AV_TABLE;
     apply_order(p, hints, info);
-    rename(&info->domain_attr->name, p.domain);
+    rename(&info->domain_attr->name, device.c_str());
     rename(&info->fabric_attr->name, p.fabric);
     free(info->fabric_attr->prov_name); // libfabric writes it
     info->fabric_attr->prov_name = nullptr;
@@ -141,13 +154,16 @@ int get_infos(uint32_t, const char *node, const char *, uint64_t, const fi_info 
 {
     fi_info **end = list;
     *end = nullptr;
-    for (const profile &p : profiles) {
-        if (node || !fits(p, hints)) { // the addresses of these fabrics have no names
-            continue;
-        }
-        *end = make_info(p, hints);
-        if (*end) {
-            end = &(*end)->next;
+    for (uint64_t i = 0; i < setting("FI_STRICT_DEVICES", 1); ++i) {
+        for (const profile &p : profiles) {
+            std::string device = domain_name(p, i);
+            if (node || !fits(p, device, hints)) { // the addresses of these fabrics have no names
+                continue;
+            }
+            *end = make_info(p, device, hints);
+            if (*end) {
+                end = &(*end)->next;
+            }
         }
     }
     return *list ? 0 : -FI_ENODATA;

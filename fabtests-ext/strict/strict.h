@@ -10,8 +10,9 @@
 // is quicker, because sockets has a thread of its own otherwise), FI_STRICT_DAMAGE (change the last
 // byte of messages and writes of so many bytes and more, for tests of tests; 0: none),
 // FI_STRICT_PINS (1: a region keeps its first and last page, and is checked to have them still when
-// it is used in this process; 0), FI_STRICT_AUTH_KEY (hexadecimal digits: a domain or endpoint
-// without that key is refused, see auth_key.cc).
+// it is used in this process; 0), FI_STRICT_DEVICES (each profile is there
+// so often, as cxi0, cxi1 and so on; 1), FI_STRICT_AUTH_KEY (hexadecimal digits: a domain or
+// endpoint without that key is refused, see auth_key.cc).
 #pragma once
 
 #include <deque>

@@ -157,7 +157,10 @@ constexpr field fields[] = {
      "where the transport can; put_zcopy, put_ppln and am: the sender sends it in active messages "
      "(emulated).",
      offsetof(config, scheme), &scheme_},
-    {"MAX_RNDV_RAILS", "2", "Network devices that one large message may be spread over, 4 at most.",
+    {"MAX_RNDV_RAILS", "2",
+     "Network devices that one large message may be spread over, 4 at most. A worker opens so many "
+     "of the nearest devices of a fabric, or as many as UCX_MAX_RMA_RAILS says, or all that "
+     "UCX_NET_DEVICES names.",
      offsetof(config, max_rndv_rails), &uint_},
     {"MAX_EAGER_RAILS", "1", "Accepted for compatibility; has no effect.",
      offsetof(config, max_eager_lanes), &uint_},

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <unistd.h>
 
 namespace ucp {
@@ -68,6 +69,9 @@ class builder {
         }
         report();
         sort();
+        if (context_.mds.size() > MAX_MDS) {
+            keep_best();
+        }
     }
 
   private:
@@ -81,10 +85,8 @@ class builder {
             return;
         }
         for (const std::string &name : names) {
-            if (context_.mds.size() < MAX_MDS) {
-                m.name = name;
-                add_md(m);
-            }
+            m.name = name;
+            add_md(m);
         }
     }
 
@@ -135,7 +137,7 @@ class builder {
         if (uct_md_query_tl_resources(m.md, &descs, &count) != UCS_OK) {
             return;
         }
-        for (unsigned i = 0; i < count && context_.resources.size() < MAX_RESOURCES; ++i) {
+        for (unsigned i = 0; i < count && context_.mds.size() < UINT8_MAX; ++i) {
             tl_resource rsc;
             rsc.desc = descs[i];
             rsc.md_index = static_cast<uint8_t>(context_.mds.size());
@@ -193,6 +195,53 @@ class builder {
                          [&](const tl_resource &a, const tl_resource &b) {
                              return better(rank_of(a, route), rank_of(b, route));
                          });
+    }
+
+    // An md has a bit in the maps of keys. The best one of each component has the first place, then
+    // come those of the best resources, which are sorted.
+    void keep_best()
+    {
+        std::vector<uint8_t> kept;
+        auto keep = [&](uint8_t md) {
+            if (kept.size() < MAX_MDS && std::find(kept.begin(), kept.end(), md) == kept.end()) {
+                kept.push_back(md);
+            }
+        };
+        std::set<uct_component_h> served;
+        for (const tl_resource &rsc : context_.resources) {
+            if (served.insert(context_.mds[rsc.md_index].cmpt).second) {
+                keep(rsc.md_index);
+            }
+        }
+        for (const tl_resource &rsc : context_.resources) {
+            keep(rsc.md_index);
+        }
+        std::sort(kept.begin(), kept.end());
+        leave_out_others(kept);
+    }
+
+    void leave_out_others(const std::vector<uint8_t> &kept)
+    {
+        std::vector<md> mds;
+        for (size_t i = 0; i < context_.mds.size(); ++i) {
+            const md &m = context_.mds[i];
+            if (std::binary_search(kept.begin(), kept.end(), i)) {
+                mds.push_back(m);
+            } else {
+                ucs_info("%s of %s is not used: %u memory domains are nearer", m.name.c_str(),
+                         m.cmpt_attr.name, MAX_MDS);
+                uct_md_close(m.md);
+            }
+        }
+        context_.mds = std::move(mds);
+        auto place = [&](uint8_t md) { return std::lower_bound(kept.begin(), kept.end(), md); };
+        std::erase_if(context_.resources, [&](const tl_resource &rsc) {
+            auto at = place(rsc.md_index);
+            return at == kept.end() || *at != rsc.md_index;
+        });
+        for (tl_resource &rsc : context_.resources) {
+            rsc.md_index = static_cast<uint8_t>(place(rsc.md_index) - kept.begin());
+        }
     }
 
     ucp_context &context_;
@@ -302,7 +351,18 @@ std::vector<uct_component_h> ucp_context::connection_managers() const
 
 bool ucp_context::default_open(const ucp::tl_resource &rsc) const noexcept
 {
-    if (rsc.cls != ucp::tl_class::net || !ucp::is_all(config.net_devices)) {
+    if (!ucp::is_all(config.net_devices)) {
+        return true;
+    }
+    // Of fabric devices the nearest, which sort() put first, as many as an operation can use.
+    if (rsc.cls == ucp::tl_class::rdma) {
+        unsigned nearer = 0;
+        for (const ucp::tl_resource *other = resources.data(); other != &rsc; ++other) {
+            nearer += strcmp(other->desc.tl_name, rsc.desc.tl_name) == 0;
+        }
+        return nearer < ucp::most_rails(config);
+    }
+    if (rsc.cls != ucp::tl_class::net) {
         return true;
     }
     // Of plain network interfaces the best one, which sort() put first, and what reaches beyond

@@ -20,8 +20,7 @@
 
 namespace ucp {
 
-constexpr unsigned MAX_MDS = 16;       // bits of an rkey's md map
-constexpr unsigned MAX_RESOURCES = 32; // transport resources that a context uses
+constexpr unsigned MAX_MDS = 16; // bits of an rkey's md map; the best stay, see keep_best()
 
 struct md {
     uct_component_h cmpt = nullptr;

@@ -124,6 +124,11 @@ resource_rank rank_of(const tl_resource &rsc, const std::string &default_device)
             default_device == rsc.desc.dev_name};
 }
 
+unsigned most_rails(const config &config) noexcept
+{
+    return std::max({config.max_rndv_rails, config.max_rma_rails, 1u});
+}
+
 namespace {
 
 bool is_link_local(const sockaddr *address)

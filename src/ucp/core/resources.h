@@ -36,6 +36,9 @@ std::string default_route_device();
 // hosts, too.
 bool reaches_beyond(const std::string &device);
 
+// How many devices one operation may use.
+unsigned most_rails(const config &config) noexcept;
+
 class selection {
   public:
     explicit selection(const config &config);
