@@ -130,7 +130,8 @@ void send_until_told(side &self, unsigned id)
     self.shared.turn.wait_for(1); // the receiver has everything
 }
 
-// At least so many messages, and for so long: shares become equal in some rounds of the scheduler.
+// At least so many messages, and for so long: senders that take turns on few processors have had
+// theirs often enough then.
 void receive_all(side &self, unsigned senders, uint64_t messages, unsigned seconds)
 {
     std::vector<uint64_t> got(senders + 1);

@@ -126,6 +126,130 @@ TEST(uct_inbox, refuses_a_message_when_full_and_takes_it_when_there_is_room)
     EXPECT_EQ(got.data, "last");
 }
 
+// As when the processor changes between receiver and sender: so often the sender tries, and all
+// that it sends is taken. Returns how much that was.
+unsigned send_to_a_busy_receiver(inbox &in, outbox &from, unsigned tries)
+{
+    unsigned sent = 0;
+    text got;
+    for (unsigned n = 0; n < tries; ++n) {
+        sent += send(from, 1, "x");
+        while (take(in, &got)) {
+        }
+    }
+    return sent;
+}
+
+// Senders that wait for room, since others have filled the inbox.
+void find_no_room(inbox &in, outbox &first, const std::vector<outbox *> &waiting)
+{
+    while (send(first, 1, "x")) {
+    }
+    for (outbox *one : waiting) {
+        for (unsigned n = 0; n < share::vain_tries; ++n) {
+            ASSERT_FALSE(send(*one, 1, "x"));
+        }
+    }
+    text got;
+    while (take(in, &got)) {
+    }
+}
+
+// One of them runs in every second slice, the others share the rest.
+TEST(uct_inbox, a_sender_that_runs_more_often_gets_no_more_than_its_share_while_others_wait)
+{
+    inbox in;
+    std::vector<std::unique_ptr<outbox>> senders;
+    std::vector<outbox *> others;
+    for (unsigned i = 0; i < 20; ++i) {
+        senders.push_back(std::make_unique<outbox>(in, getpid(), 1));
+        if (i > 0) {
+            others.push_back(senders.back().get());
+        }
+    }
+    find_no_room(in, *senders[0], others);
+    std::vector<unsigned> sent(senders.size());
+    constexpr unsigned slice = share::patience / 2;
+    for (unsigned turn = 0; turn < 10; ++turn) {
+        for (unsigned i = 1; i < senders.size(); ++i) {
+            sent[0] += send_to_a_busy_receiver(in, *senders[0], slice);
+            sent[i] += send_to_a_busy_receiver(in, *senders[i], slice);
+        }
+    }
+    for (unsigned i = 0; i < senders.size(); ++i) {
+        EXPECT_GE(sent[i], 9 * share::quota) << i;
+        EXPECT_LE(sent[i], 12 * share::quota) << i;
+    }
+}
+
+// It may be stopped or dead, or its program may have something better to do.
+TEST(uct_inbox, a_sender_that_waits_and_does_not_come_costs_the_others_one_stop)
+{
+    inbox in;
+    outbox busy(in, getpid(), 1), stopped(in, getpid(), 1), other(in, getpid(), 1);
+    find_no_room(in, busy, {&stopped, &other});
+    unsigned sent[2] = {};
+    unsigned refused = 0;
+    text got;
+    for (unsigned n = 0; n < 10 * slot_count; ++n) {
+        for (outbox *one : {&busy, &other}) {
+            bool room = send(*one, 1, "x");
+            sent[one == &other] += room;
+            refused += !room;
+            while (take(in, &got)) {
+            }
+        }
+    }
+    EXPECT_LE(refused, 2 * share::patience + 2 * slot_count);
+    EXPECT_LE(sent[0], sent[1] + share::quota);
+    EXPECT_LE(sent[1], sent[0] + share::quota);
+    EXPECT_EQ(send_to_a_busy_receiver(in, busy, slot_count), slot_count);
+    EXPECT_TRUE(send(stopped, 1, "it runs again"));
+    ASSERT_TRUE(take(in, &got));
+    EXPECT_EQ(got.data, "it runs again");
+}
+
+TEST(uct_inbox, a_sender_that_waits_and_closes_is_not_waited_for)
+{
+    constexpr unsigned tries = share::patience / 2;
+    for (bool closes : {false, true}) {
+        inbox in;
+        outbox busy(in, getpid(), 1);
+        auto other = std::make_unique<outbox>(in, getpid(), 1);
+        find_no_room(in, busy, {other.get()});
+        if (closes) {
+            other.reset();
+        }
+        EXPECT_EQ(send_to_a_busy_receiver(in, busy, tries), closes ? tries : share::quota);
+    }
+}
+
+// A sender that is faster than its receiver waits for room all the time.
+TEST(uct_inbox, a_sender_alone_has_no_quota)
+{
+    inbox in;
+    outbox one(in, getpid(), 1), silent(in, getpid(), 1);
+    find_no_room(in, one, {&one});
+    EXPECT_EQ(send_to_a_busy_receiver(in, one, 4 * slot_count), 4 * slot_count);
+}
+
+// What other processes write there lets a sender wait for a while at most.
+TEST(uct_inbox, a_forged_count_of_waiting_senders_is_not_believed_for_long)
+{
+    inbox in;
+    outbox one(in, getpid(), 1), two(in, getpid(), 1);
+    void *memory = mmap(nullptr, inbox::size(), PROT_READ | PROT_WRITE, MAP_SHARED, in.fd(), 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    for (uint64_t forged : {UINT64_MAX, uint64_t(0xffff), uint64_t(0xffff0000), uint64_t(0)}) {
+        find_no_room(in, one, {&two});
+        static_cast<page *>(memory)->rounds.store(forged);
+        unsigned sent = send_to_a_busy_receiver(in, one, 4 * share::patience);
+        EXPECT_GE(sent, share::patience) << forged;
+        EXPECT_GE(send_to_a_busy_receiver(in, two, 4 * share::patience), share::patience) << forged;
+    }
+    munmap(memory, inbox::size());
+}
+
 TEST(uct_inbox, an_open_claim_holds_nobody_up)
 {
     inbox in;

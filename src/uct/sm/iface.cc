@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@ namespace {
 constexpr size_t least_segment = 512;
 constexpr unsigned round_length = 64; // messages in one round of progress
 constexpr unsigned usual_operations = 1024;
+constexpr unsigned patient_rounds = 64; // without room, before others get the processor
 
 // Of the watch over peers.
 constexpr uint64_t look_interval = 400'000'000;
@@ -125,7 +127,23 @@ unsigned iface::progress()
     if (UCS_UNLIKELY(operations.waiting())) {
         count += operations.progress();
     }
+    if (UCS_UNLIKELY(has_waiting())) {
+        return count + send_waiting(count == 0);
+    }
     return count + progress_pending();
+}
+
+// A peer's inbox that stays full may be one whose process waits for this processor.
+unsigned iface::send_waiting(bool idle)
+{
+    unsigned count = progress_pending();
+    if (!idle || count > 0 || !has_waiting()) {
+        vain_rounds_ = 0;
+    } else if (++vain_rounds_ == patient_rounds) {
+        vain_rounds_ = 0;
+        sched_yield();
+    }
+    return count;
 }
 
 // Handlers may send, and call for progress themselves.

@@ -72,6 +72,7 @@ class iface final : public uct::iface {
     UCS_NOINLINE unsigned attend();
     UCS_NOINLINE unsigned stay_armed(unsigned found);
     unsigned receive(unsigned most);
+    UCS_NOINLINE unsigned send_waiting(bool idle);
     void declare_gone(peer &p);
     void bury(bool all);
 
@@ -83,7 +84,8 @@ class iface final : public uct::iface {
     const iface_address address_;
     ucs::mpool_base descriptors_;
     descriptor *spare_ = nullptr;
-    unsigned round_ = 1; // messages that the next progress() takes at most
+    unsigned round_ = 1;       // messages that the next progress() takes at most
+    unsigned vain_rounds_ = 0; // in a row, while something waits for room in a peer's inbox
     ep *failing_ = nullptr;
     std::atomic<bool> attention_ = false; // set by look() and suspect()
     std::atomic<bool> armed_ = false;

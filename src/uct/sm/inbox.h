@@ -62,6 +62,9 @@
 //   - Puts by stores are seen before the messages behind them, whose marks have release. Two puts
 //     are in order when a fence of the endpoint or the interface is between them.
 //
+// A full inbox has to be shared out, since those that find room by chance would take it all:
+// share.h.
+//
 // Trust. Every attached sender can write all of this memory. The receiver reads each claim and mark
 // once, checks its copy and never follows anything in the memory beyond its bounds; attribution and
 // progress hold as long as senders keep to the protocol (they are processes of the same user).
@@ -69,6 +72,7 @@
 
 #include "ucs/compiler.h"
 #include "ucs/processor.h"
+#include "uct/sm/share.h"
 
 #include <atomic>
 #include <bitset>
@@ -149,6 +153,8 @@ static_assert(sizeof(slot) == ucs::cache_line);
 struct page {
     uint64_t magic;
     uint64_t nonce; // random; the inbox's address has it, too
+    // See share.h. An older sender leaves it alone, and takes more than its share.
+    std::atomic<uint64_t> rounds;
     // A hint: the index that the next sender tries first.
     alignas(ucs::cache_line) std::atomic<uint64_t> tail;
     // All slots below have been read, or are holes.
@@ -332,7 +338,7 @@ class outbox {
         uint64_t index = tail > next_ ? tail : next_;
         std::atomic<uint64_t> &c = page_->claims[index % slot_count];
         uint64_t seen = c.load(std::memory_order_relaxed);
-        if (UCS_UNLIKELY(index >= limit_ || !is_free(seen, turn_of(index)) ||
+        if (UCS_UNLIKELY(index >= stop_ || !is_free(seen, turn_of(index)) ||
                          !c.compare_exchange_strong(seen, claim::make(turn_of(index) + 1, owner_),
                                                     std::memory_order_acq_rel))) {
             return claim_from(index);
@@ -382,11 +388,13 @@ class outbox {
     slot *slot_ = nullptr;    // the claim
     uint64_t index_ = 0;      // of it
     uint64_t next_ = 0;       // this sender claims nothing below
-    uint64_t limit_ = 0;      // and nothing from here on, before the receiver has moved on
+    uint64_t limit_ = 0;      // and nothing from here on, before the receiver has moved on,
+    uint64_t stop_ = 0;       // and before it has asked may_claim(): at most limit_
     uint64_t armed_next_ = 0; // index that this sender has armed, and
     unsigned arm_count_ = 0;  // with which count; 0: none
     unsigned owner_ = 0;
     bool rings_ = false; // the claim was armed
+    share share_;
 };
 
 } // namespace uct::sm

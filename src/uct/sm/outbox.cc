@@ -8,12 +8,14 @@
 namespace uct::sm {
 
 outbox::outbox(int fd, uint64_t nonce, pid_t pid, uint32_t birth)
-    : mapped_(std::make_unique<inbox_memory>(fd, nonce)), page_(mapped_->operator->())
+    : mapped_(std::make_unique<inbox_memory>(fd, nonce)), page_(mapped_->operator->()),
+      share_(page_->rounds)
 {
     attach(pid, birth);
 }
 
-outbox::outbox(inbox &own, pid_t pid, uint32_t birth) : page_(own.memory_.operator->())
+outbox::outbox(inbox &own, pid_t pid, uint32_t birth)
+    : page_(own.memory_.operator->()), share_(page_->rounds)
 {
     attach(pid, birth);
 }
@@ -21,6 +23,7 @@ outbox::outbox(inbox &own, pid_t pid, uint32_t birth) : page_(own.memory_.operat
 // No claim is open: publish() follows every claim().
 outbox::~outbox()
 {
+    share_.leave();
     page_->senders[owner_].store(0, std::memory_order_release);
 }
 
@@ -44,7 +47,7 @@ void outbox::attach(pid_t pid, uint32_t birth)
 bool outbox::claim_from(uint64_t index)
 {
     for (;; ++index) {
-        if (UCS_UNLIKELY(index >= limit_) && !may_claim(index)) {
+        if (UCS_UNLIKELY(index >= stop_) && !may_claim(index)) {
             rings_ = false;
             return false;
         }
@@ -65,15 +68,26 @@ bool outbox::claim_from(uint64_t index)
         }
         --index; // another sender was faster, or the receiver has armed or woken up: look again
     }
+    share_.count_sent();
     claimed(index, page_->tail.load(std::memory_order_relaxed));
     return true;
 }
 
-// The ring's length in front of the receiver, and no further.
+// The ring's length in front of the receiver, and no further; and this sender's share of it.
 bool outbox::may_claim(uint64_t index)
 {
-    limit_ = page_->position.load(std::memory_order_acquire) + slot_count;
-    return index < limit_;
+    if (index >= limit_) {
+        limit_ = page_->position.load(std::memory_order_acquire) + slot_count;
+    }
+    if (index >= limit_) {
+        share_.refuse();
+        return false;
+    }
+    if (!share_.grant(page_->tail.load(std::memory_order_relaxed))) {
+        return false;
+    }
+    stop_ = share_.is_limited() ? index + 1 : limit_;
+    return true;
 }
 
 bool outbox::claim_armed(uint64_t index, uint64_t seen)
