@@ -555,6 +555,11 @@ class acceptor {
         std::lock_guard<std::mutex> held(mutex_);
         return kept_.size();
     }
+    uct_conn_request_h first_kept()
+    {
+        std::lock_guard<std::mutex> held(mutex_);
+        return kept_.front();
+    }
     ucs_status_t accept_kept()
     {
         uct_conn_request_h request = pop();

@@ -433,6 +433,20 @@ TEST_P(uct_cm_test, request_outlives_listener)
     EXPECT_EQ(UCS_OK, a->answered ? a->status : b->status);
 }
 
+TEST_P(uct_cm_test, a_request_is_answered_once)
+{
+    make_pair();
+    listen(acceptor::policy::keep);
+    auto c = connect();
+    ASSERT_TRUE(wait([&] { return acceptor_->kept() == 1; }));
+    uct_conn_request_h request = acceptor_->first_kept();
+    EXPECT_EQ(UCS_OK, acceptor_->accept_kept());
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_listener_reject(acceptor_->listener(), request));
+    peer second(*server_);
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, second.accept(request, false));
+    expect_connected(*c);
+}
+
 TEST_P(uct_cm_test, 3_5_17_ep_disconnect_err_codes)
 {
     make_pair();

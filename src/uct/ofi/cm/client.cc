@@ -50,7 +50,10 @@ void cm_conn::resolve()
     }
     set_address(&info->dest_addr, &info->dest_addrlen, remote());
     open_channel(info.get());
-    state_ = state::resolved;
+    if (!step(cm_event::route)) {
+        throw ucs::error(UCS_ERR_NOT_CONNECTED, "the way to %s comes too late",
+                         ucs::sockaddr_string(remote()).c_str());
+    }
 }
 
 void cm_conn::deliver_resolve(cm_engine::lock &held)
@@ -71,14 +74,15 @@ void cm_conn::deliver_resolve(cm_engine::lock &held)
     if (!user.resolve) {
         if (status != UCS_OK) {
             fail(status);
-        } else if (user.pack ? pack(held) : connect_asked_) {
-            start_connecting();
+        } else if (user.pack) {
+            pack(held);
+        } else {
+            connect_if_ready();
         }
         return;
     }
     if (status != UCS_OK) {
-        state_ = state::over;
-        status_ = status;
+        give_up(status);
     }
     uct_cm_ep_resolve_args_t args{};
     args.field_mask = UCT_CM_EP_RESOLVE_ARGS_FIELD_STATUS;
@@ -87,7 +91,6 @@ void cm_conn::deliver_resolve(cm_engine::lock &held)
         args.field_mask |= UCT_CM_EP_RESOLVE_ARGS_FIELD_DEV_NAME;
         copy_name(args.dev_name, device_name_);
     }
-    bool early = connect_asked_;
     ucs_status_t answer = UCS_OK;
     bool alive =
         engine_.call_out(held, this, user_, [&] { answer = user.resolve(user.user_data, &args); });
@@ -97,16 +100,22 @@ void cm_conn::deliver_resolve(cm_engine::lock &held)
     if (answer != UCS_OK) {
         ucs_debug("connection %p: the resolve callback returned %s", static_cast<void *>(this),
                   ucs_status_string(answer));
-        state_ = state::over; // and not another word
-        status_ = answer;
-        channel_.close();
-    } else if (early && state_ == state::resolved) {
-        start_connecting();
+        give_up(answer);
+    } else {
+        connect_if_ready();
     }
 }
 
-// The private data of a client without resolve callback. False: it shall not connect.
-bool cm_conn::pack(cm_engine::lock &held)
+// The private data came before the way was known.
+void cm_conn::connect_if_ready()
+{
+    if (phase_ == cm_phase::ready && !step(cm_event::go)) {
+        fail(UCS_ERR_NOT_CONNECTED);
+    }
+}
+
+// The private data of a client without resolve callback.
+void cm_conn::pack(cm_engine::lock &held)
 {
     const cm_ep::callbacks &user = user_->user();
     uct_cm_ep_priv_data_pack_args_t args{};
@@ -118,38 +127,34 @@ bool cm_conn::pack(cm_engine::lock &held)
     bool alive = engine_.call_out(held, this, user_,
                                   [&] { length = user.pack(user.user_data, &args, buffer.get()); });
     if (!alive) {
-        return false;
+        return;
     }
     if (length < 0 || static_cast<size_t>(length) > room) {
         ucs_debug("connection %p: the pack callback returned %zd", static_cast<void *>(this),
                   length);
-        state_ = state::over; // and not another word
-        status_ = length < 0 ? static_cast<ucs_status_t>(length) : UCS_ERR_EXCEEDS_LIMIT;
-        channel_.close();
-        return false;
+        give_up(length < 0 ? static_cast<ucs_status_t>(length) : UCS_ERR_EXCEEDS_LIMIT);
+        return;
     }
     to_send_.assign(buffer.get(), buffer.get() + length);
-    connect_asked_ = true;
-    return true;
+    if (!step(cm_event::prepare)) {
+        fail(UCS_ERR_NOT_CONNECTED);
+    }
 }
 
 ucs_status_t cm_conn::connect(const void *data, size_t length)
 {
-    if (state_ == state::over) {
+    if (phase_ == cm_phase::over) {
         return status_ == UCS_OK ? UCS_ERR_NOT_CONNECTED : status_;
     }
-    if (server_ || connect_asked_ || (user_ && user_->user().pack)) {
+    bool packs = user_ && user_->user().pack;
+    if (packs || !cm_phases.find(phase_, cm_event::prepare)) {
         ucs_error("uct_ep_connect: ep must be a client endpoint without sockaddr_pack_cb that was "
                   "not connected before");
         return UCS_ERR_INVALID_PARAM;
     }
-    connect_asked_ = true;
     const char *bytes = static_cast<const char *>(data);
     to_send_.assign(bytes, bytes + length);
-    if (state_ == state::resolved) {
-        start_connecting();
-    }
-    return UCS_OK;
+    return step(cm_event::prepare) ? UCS_OK : UCS_ERR_NOT_CONNECTED;
 }
 
 // Failures are told by the connect callback.
@@ -157,7 +162,6 @@ void cm_conn::start_connecting()
 {
     char first[cm_wire::message_max];
     size_t length = first_message(first, cm_wire::type::connect);
-    state_ = state::connecting;
     int ret = fi_connect(channel_.endpoint(), &remote_, first, length);
     if (ret != 0) {
         ucs_debug("fi_connect to %s: %s", ucs::sockaddr_string(remote()).c_str(),
@@ -172,12 +176,8 @@ void cm_conn::on_answer(const void *data, size_t length)
     if (!cm_wire::parse(data, length, m)) {
         bool other = cm_wire::of_other_version(data, length, ucs::sockaddr_string(remote()));
         fail(other ? UCS_ERR_UNSUPPORTED : UCS_ERR_CONNECTION_RESET);
-    } else if (m.type == cm_wire::type::proceed) {
-        send_rest();
-    } else if (m.type == cm_wire::type::accept) {
-        begin_data(m);
     } else {
-        fail(m.type == cm_wire::type::reject ? UCS_ERR_REJECTED : UCS_ERR_CONNECTION_RESET);
+        handle(m);
     }
 }
 
@@ -189,8 +189,7 @@ void cm_conn::deliver_connect(cm_engine::lock &held)
     const cm_ep::callbacks &user = user_->user();
     device_address address;
     uct_cm_remote_data_t data{};
-    if (status_ == UCS_OK) {
-        told_open_ = true;
+    if (status_ == UCS_OK && step(cm_view_event::told_open)) {
         data = remote_data(&address);
     }
     uct_cm_ep_client_connect_args_t args{};
@@ -208,17 +207,16 @@ void cm_conn::deliver_connect(cm_engine::lock &held)
 
 ucs_status_t cm_conn::notify()
 {
-    if (server_ || notified_) {
+    if (server_ || phase_ == cm_phase::open) {
         ucs_error("uct_cm_client_ep_conn_notify: ep must be a client endpoint, once");
         return UCS_ERR_INVALID_PARAM;
     }
-    if (!told_open_) {
-        return state_ == state::over ? UCS_ERR_NOT_CONNECTED : UCS_ERR_BUSY;
+    if (view_ == cm_view::waiting) {
+        return phase_ == cm_phase::over ? UCS_ERR_NOT_CONNECTED : UCS_ERR_BUSY;
     }
-    if (state_ != state::open) {
+    if (!step(cm_event::confirm)) {
         return UCS_ERR_NOT_CONNECTED;
     }
-    notified_ = true;
     channel_.send({cm_wire::type::notify, 0, 0, nullptr, 0});
     return UCS_OK;
 }

@@ -96,7 +96,7 @@ ucs_status_t cm::create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p)
     std::shared_ptr<cm_engine> home = request->engine().shared_from_this();
     auto give_up = [&] {
         cm_engine::lock held(home->mutex());
-        if (home->knows(request)) {
+        if (home->knows(request) && !request->answered()) {
             request->reject();
         }
         home->clean();

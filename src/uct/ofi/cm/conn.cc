@@ -45,7 +45,7 @@ void copy_name(char (&out)[UCT_DEVICE_NAME_MAX], const std::string &name)
 }
 
 cm_conn::cm_conn(cm_engine &engine, cm_ep *user, const sockaddr *remote, const sockaddr *local)
-    : engine_(engine), user_(user), server_(false), state_(state::resolving),
+    : engine_(engine), user_(user), server_(false), phase_(cm_phase::resolving),
       channel_(engine, *this)
 {
     memcpy(&remote_, remote, ucs::sockaddr_length(remote));
@@ -56,8 +56,9 @@ cm_conn::cm_conn(cm_engine &engine, cm_ep *user, const sockaddr *remote, const s
 }
 
 cm_conn::cm_conn(cm_engine &engine, cm_listener *listener, fid_pep *pep, info_ptr info)
-    : engine_(engine), listener_(listener), pep_(pep), server_(true), state_(state::collecting),
-      info_(std::move(info)), channel_(engine, *this)
+    : engine_(engine), listener_(listener), pep_(pep), server_(true),
+      phase_(listener ? cm_phase::arrived : cm_phase::offered), info_(std::move(info)),
+      channel_(engine, *this)
 {
     auto *client = static_cast<const sockaddr *>(info_->dest_addr);
     if (client) {
@@ -77,21 +78,97 @@ cm_conn::~cm_conn()
 
 bool cm_conn::bury()
 {
-    if (buried_) {
+    if (phase_ == cm_phase::gone || !step(cm_event::retire)) {
         return false;
     }
-    buried_ = true;
-    state_ = state::over;
     due_ = 0;
-    engine_.end_deadline(this);
-    channel_.close();
     drop_request();
+    leave_listener();
+    user_ = nullptr;
+    return true;
+}
+
+bool cm_conn::step(cm_event event, ucs_status_t status)
+{
+    const auto *next = cm_phases.find(phase_, event);
+    if (!next) {
+        ucs_debug("connection %p: %s does not fit while it is %s", static_cast<void *>(this),
+                  name_of(event), name_of(phase_));
+        return false;
+    }
+    phase_ = next->to;
+    if (phase_ == cm_phase::over || phase_ == cm_phase::gone) {
+        engine_.end_deadline(this);
+        channel_.close();
+    }
+    act(next->action, status);
+    return true;
+}
+
+void cm_conn::act(cm_action action, ucs_status_t status)
+{
+    switch (action) {
+    case cm_action::none:
+    case cm_action::count:
+        return;
+    case cm_action::connect:
+        start_connecting();
+        return;
+    case cm_action::send_rest:
+        send_rest();
+        return;
+    case cm_action::tell_request:
+        engine_.end_deadline(this);
+        notice(due_request);
+        return;
+    case cm_action::tell_connect:
+        to_send_ = std::vector<char>();
+        status_ = status;
+        notice(due_connect);
+        return;
+    case cm_action::tell_notify:
+        engine_.end_deadline(this);
+        status_ = status;
+        notice(due_notify);
+        return;
+    case cm_action::tell_disconnect:
+        notice(due_disconnect);
+        return;
+    case cm_action::drop:
+        engine_.retire(this);
+        return;
+    }
+}
+
+bool cm_conn::step(cm_view_event event)
+{
+    const auto *next = cm_views.find(view_, event);
+    if (next) {
+        view_ = next->to;
+    }
+    return next;
+}
+
+void cm_conn::fail(ucs_status_t status)
+{
+    [[maybe_unused]] bool allowed = step(cm_event::broken, status);
+}
+
+// Not another word to the user, who is told or has said it.
+void cm_conn::give_up(ucs_status_t status)
+{
+    if (step(cm_event::give_up)) {
+        due_ = 0;
+        status_ = status;
+    }
+}
+
+void cm_conn::leave_listener()
+{
     if (listener_) {
         listener_->remove(this);
         listener_ = nullptr;
     }
-    user_ = nullptr;
-    return true;
 }
 
 void cm_conn::open_channel(fi_info *info)
@@ -108,8 +185,7 @@ void cm_conn::open_channel(fi_info *info)
 // What the peer may say next, in bytes: private data follows only until all of it is here.
 size_t cm_conn::next_message() const
 {
-    bool data = state_ == state::collecting || (!server_ && state_ != state::open);
-    return data ? cm_wire::message_max : cm_wire::header_size;
+    return expects_data(phase_) ? cm_wire::message_max : cm_wire::header_size;
 }
 
 void cm_conn::post_next_receive()
@@ -140,7 +216,7 @@ void cm_conn::on_received(cm_op *op, size_t length, int error)
         channel_.release(op);
         return;
     }
-    if (cm_wire::parse(op->data(), length, m)) {
+    if (cm_wire::parse(op->data(), length, m) && !cm_wire::with_handshake(m.type)) {
         handle(m);
     } else {
         ucs_debug("connection %p: %zu bytes that are no message", static_cast<void *>(this),
@@ -179,49 +255,35 @@ void cm_conn::send_rest()
 
 void cm_conn::begin_data(const cm_wire::message &m)
 {
-    if (begun_ || m.total_len > engine_.max_priv()) {
-        if (!begun_) {
-            ucs_diag("a peer sends %u bytes of private data, more than the %zu allowed here",
-                     m.total_len, engine_.max_priv());
-        }
+    if (m.total_len > engine_.max_priv()) {
+        ucs_diag("a peer sends %u bytes of private data, more than the %zu allowed here",
+                 m.total_len, engine_.max_priv());
         fail(UCS_ERR_CONNECTION_RESET);
         return;
     }
-    begun_ = true;
     received_.resize(m.total_len);
     if (m.chunk_len > 0) {
         memcpy(received_.data(), m.chunk, m.chunk_len);
     }
     received_bytes_ = m.chunk_len;
-    if (received_bytes_ == received_.size()) {
-        data_complete();
-    }
+    look_whether_complete();
 }
 
 void cm_conn::add_data(const cm_wire::message &m)
 {
-    bool wanted = begun_ && (state_ == state::connecting || state_ == state::collecting);
-    if (!wanted || m.total_len != received_.size() || m.arg != received_bytes_) {
+    if (m.total_len != received_.size() || m.arg != received_bytes_) {
         fail(UCS_ERR_CONNECTION_RESET);
         return;
     }
     memcpy(received_.data() + received_bytes_, m.chunk, m.chunk_len);
     received_bytes_ += m.chunk_len;
-    if (received_bytes_ == received_.size()) {
-        data_complete();
-    }
+    look_whether_complete();
 }
 
-void cm_conn::data_complete()
+void cm_conn::look_whether_complete()
 {
-    engine_.end_deadline(this);
-    if (server_) {
-        state_ = state::requested;
-        notice(due_request);
-    } else {
-        state_ = state::open;
-        to_send_ = std::vector<char>();
-        notice(due_connect);
+    if (received_bytes_ == received_.size() && !step(cm_event::complete)) {
+        fail(UCS_ERR_CONNECTION_RESET);
     }
 }
 
@@ -258,10 +320,8 @@ void cm_conn::on_connected(const void *data, size_t length)
 {
     channel_.connected();
     if (server_) {
-        if (rest_follows_) {
-            send_rest();
-            to_send_ = std::vector<char>();
-        }
+        send_rest(); // of an answer that went with fi_accept
+        to_send_ = std::vector<char>();
         return;
     }
     on_answer(data, length);
@@ -272,55 +332,28 @@ void cm_conn::on_connected(const void *data, size_t length)
 
 void cm_conn::handle(const cm_wire::message &m)
 {
+    if (!step(event_of(m.type), m.type == cm_wire::type::reject ? UCS_ERR_REJECTED : UCS_OK)) {
+        fail(UCS_ERR_CONNECTION_RESET); // out of turn
+        return;
+    }
     switch (m.type) {
+    case cm_wire::type::connect:
+    case cm_wire::type::accept:
     case cm_wire::type::reply:
-        if (!server_ && state_ == state::connecting) {
-            begin_data(m);
-            return;
-        }
-        break;
-    case cm_wire::type::reject:
-        if (!server_ && state_ == state::connecting) {
-            fail(UCS_ERR_REJECTED);
-            return;
-        }
-        break;
+        begin_data(m);
+        return;
     case cm_wire::type::data:
         add_data(m);
         return;
-    case cm_wire::type::notify:
-        if (server_ && state_ == state::accepting) {
-            state_ = state::open;
-            engine_.end_deadline(this);
-            notice(due_notify);
-            return;
-        }
-        break;
-    case cm_wire::type::disconnect:
-        if (state_ == state::open) {
-            if (!peer_left_) {
-                peer_left_ = true;
-                notice(due_disconnect);
-            }
-            return;
-        }
-        break;
-    case cm_wire::type::connect:
-    case cm_wire::type::accept:
-    case cm_wire::type::proceed:
-        break;
+    default:
+        return;
     }
-    fail(UCS_ERR_CONNECTION_RESET); // out of turn
 }
 
 void cm_conn::on_down(int error, const void *data, size_t length)
 {
-    if (lingering_) {
-        engine_.retire(this);
-        return;
-    }
     ucs_status_t status = UCS_ERR_CONNECTION_RESET;
-    if (state_ == state::connecting && !channel_.up()) {
+    if (phase_ == cm_phase::connecting) {
         cm_wire::message m;
         bool rejected = data && cm_wire::parse(data, length, m) && m.type == cm_wire::type::reject;
         status = rejected ? UCS_ERR_REJECTED : connect_status(error);
@@ -329,32 +362,6 @@ void cm_conn::on_down(int error, const void *data, size_t length)
         }
     }
     fail(status);
-}
-
-void cm_conn::fail(ucs_status_t status)
-{
-    if (state_ == state::over) {
-        channel_.close();
-        return;
-    }
-    bool was_open = state_ == state::open;
-    state_ = state::over;
-    channel_.close();
-    if (!user_) {
-        if (!delivered_) {
-            engine_.retire(this);
-        }
-        return;
-    }
-    if (was_open) {
-        if (!peer_left_) {
-            peer_left_ = true;
-            notice(due_disconnect);
-        }
-        return;
-    }
-    status_ = status;
-    notice(server_ ? due_notify : due_connect);
 }
 
 uct_cm_remote_data_t cm_conn::remote_data(device_address *address) const
@@ -377,22 +384,20 @@ void cm_conn::deliver_disconnect(cm_engine::lock &held)
         return;
     }
     const cm_ep::callbacks &user = user_->user();
-    told_disconnect_ = true;
     cm_ep *ep = user_;
-    if (user.disconnect) {
+    if (step(cm_view_event::told_end) && user.disconnect) {
         engine_.call_out(held, this, ep, [&] { user.disconnect(ep, user.user_data); });
     }
 }
 
 ucs_status_t cm_conn::disconnect()
 {
-    if (!told_open_) {
-        return state_ == state::over ? UCS_ERR_NOT_CONNECTED : UCS_ERR_BUSY;
+    if (view_ == cm_view::waiting) {
+        return phase_ == cm_phase::over ? UCS_ERR_NOT_CONNECTED : UCS_ERR_BUSY;
     }
-    if (disconnecting_) {
-        return told_disconnect_ ? UCS_ERR_NOT_CONNECTED : UCS_INPROGRESS;
+    if (!step(cm_view_event::leave)) {
+        return view_ == cm_view::leaving ? UCS_INPROGRESS : UCS_ERR_NOT_CONNECTED;
     }
-    disconnecting_ = true;
     if (channel_.is_open()) {
         channel_.send({cm_wire::type::disconnect, 0, 0, nullptr, 0});
     }
@@ -410,12 +415,10 @@ ucs_status_t cm_conn::query(uct_ep_attr_t *attr) const
     // the event that the connection is up, and its addresses are those of the request. A client
     // knows whom it asks; its own address is certain with that event (over verbs a message of the
     // peer may be seen before it), a socket has one from when it connects.
-    bool certain = server_ || channel_.up() || state_ == state::open ||
-                   (state_ == state::connecting && engine_.provider().sockets());
+    bool certain = server_ || channel_.up() ||
+                   (phase_ == cm_phase::connecting && engine_.provider().sockets());
     bool asks_local = attr->field_mask & UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR;
-    bool begins =
-        state_ == state::resolving || state_ == state::resolved || state_ == state::connecting;
-    if (!(begins && !asks_local) && (!channel_.is_open() || !certain)) {
+    if (!(is_connecting(phase_) && !asks_local) && (!channel_.is_open() || !certain)) {
         return UCS_ERR_NOT_CONNECTED;
     }
     if (attr->field_mask & UCT_EP_ATTR_FIELD_TX_TOKEN) {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One connection of the connection manager, from the first byte to the last: the state of the
-// handshake and the channel that carries it.
+// One connection of the connection manager, from the first byte to the last: its phase (phase.h)
+// and the channel that carries it. All that happens is an event, which step() looks up.
 //
-//   client   resolving ─ resolved ─ connecting ──────────────────────────── open ─ over
-//   server               collecting ─ requested ─ accepting (until NOTIFY) ─ open ─ over
-//
-// What the user is to be told is noted in due bits and told by deliver() on the async thread, each
-// at most once: RESOLVE or REQUEST; then CONNECT (client) or NOTIFY (server), whose status may be
-// an error; then, only after a good one, DISCONNECT.
+// What the user is to be told is noted in due bits and told by deliver() in a turn, each at most
+// once: RESOLVE or REQUEST; then CONNECT (client) or NOTIFY (server), whose status may be an error;
+// then, only after a good one, DISCONNECT.
 #pragma once
 
 #include "ucs/list.h"
@@ -15,6 +12,7 @@
 #include "uct/base/cm.h"
 #include "uct/ofi/cm/channel.h"
 #include "uct/ofi/cm/engine.h"
+#include "uct/ofi/cm/phase.h"
 
 #include <netinet/in.h>
 #include <string>
@@ -68,12 +66,17 @@ class cm_conn {
     // The request leaves this engine when it was not answered by the core yet: its info, else none.
     bool movable() const { return info_ != nullptr && !channel_.is_open(); }
     info_ptr take_info() { return std::move(info_); }
-    bool failed() const { return state_ == state::over; }
     const std::string &device_name() const { return device_name_; }
     const sockaddr *remote() const { return reinterpret_cast<const sockaddr *>(&remote_); }
     // pep_stays: requests can still be answered without a connection. Else it is made now.
     void forget_listener(bool pep_stays);
-    bool delivered() const { return delivered_; }
+    // By the user or in its name.
+    bool answered() const
+    {
+        return phase_ != cm_phase::over && !cm_phases.find(phase_, cm_event::refuse);
+    }
+    // The user has the request and will answer it.
+    bool offered() const { return phase_ == cm_phase::offered || phase_ == cm_phase::over; }
     bool owned() const { return user_ != nullptr; }
 
     // ---- From either endpoint, with the mutex.
@@ -88,16 +91,6 @@ class cm_conn {
     uint64_t deadline = 0;        // monotonic ns; see cm_engine
 
   private:
-    enum class state {
-        resolving,
-        resolved,
-        connecting,
-        collecting,
-        requested,
-        accepting,
-        open,
-        over
-    };
     enum due : unsigned {
         due_resolve = 1,
         due_request = 2,
@@ -105,6 +98,15 @@ class cm_conn {
         due_notify = 8,
         due_disconnect = 16,
     };
+
+    // False: the event is not allowed in this phase, and nothing was done. status: of what the user
+    // is to be told.
+    [[nodiscard]] bool step(cm_event event, ucs_status_t status = UCS_OK);
+    void act(cm_action action, ucs_status_t status);
+    [[nodiscard]] bool step(cm_view_event event);
+    // Of the engine or the core; step() allows it in every phase.
+    void fail(ucs_status_t status);
+    void give_up(ucs_status_t status);
 
     void open_channel(fi_info *info);
     void drop_request();
@@ -119,15 +121,16 @@ class cm_conn {
     void start_connecting();
     void begin_data(const cm_wire::message &m);
     void add_data(const cm_wire::message &m);
-    void data_complete();
+    void look_whether_complete();
     void handle(const cm_wire::message &m);
     void notice(unsigned bits);
-    void fail(ucs_status_t status);
+    void leave_listener();
     void linger();
     void expect_message();
 
     void deliver_resolve(cm_engine::lock &held);
-    bool pack(cm_engine::lock &held);
+    void pack(cm_engine::lock &held);
+    void connect_if_ready();
     void deliver_request(cm_engine::lock &held);
     void deliver_connect(cm_engine::lock &held);
     void deliver_notify(cm_engine::lock &held);
@@ -139,20 +142,10 @@ class cm_conn {
     cm_listener *listener_ = nullptr;
     fid_pep *pep_ = nullptr; // where the request came in; see cm_engine::usable()
     const bool server_;
-    state state_;
+    cm_phase phase_;
+    cm_view view_ = cm_view::waiting;
     unsigned due_ = 0;
-    ucs_status_t status_ = UCS_OK;
-    bool delivered_ = false;       // server: the request was told
-    bool told_open_ = false;       // the good CONNECT or NOTIFY was told
-    bool told_disconnect_ = false; // DISCONNECT was told
-    bool peer_left_ = false;       // DISCONNECT is to be told, or was
-    bool begun_ = false;           // the peer's private data has begun
-    bool buried_ = false;
-    bool disconnecting_ = false; // the user asked
-    bool connect_asked_ = false; // client: the private data is there
-    bool notified_ = false;      // client: NOTIFY was sent
-    bool lingering_ = false;     // nobody owns it; it waits for the peer to close
-    bool rest_follows_ = false;  // the answer went with fi_accept: more of it when connected
+    ucs_status_t status_ = UCS_OK; // why it did not come up
 
     sockaddr_storage remote_{};
     sockaddr_storage local_{};

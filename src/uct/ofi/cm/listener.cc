@@ -93,8 +93,7 @@ cm_listener::~cm_listener()
     engine_->wait_for_callback(held, this);
     engine_->drain_events();
     while (cm_conn *request = requests_.front()) {
-        if (request->delivered()) {
-            // The user will answer it.
+        if (request->offered()) {
             request->forget_listener(engine_->provider().forgets_handshakes());
             requests_.erase(request);
         } else {

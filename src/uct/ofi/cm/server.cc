@@ -30,8 +30,8 @@ void cm_conn::on_request(const void *data, size_t length)
     if (!engine_.provider().sockets() && info_->domain_attr->name) {
         device_name_ = info_->domain_attr->name;
     }
-    begin_data(m);
-    if (state_ != state::collecting) {
+    handle(m);
+    if (phase_ != cm_phase::collecting) {
         return;
     }
     // The rest comes on the connection, so there has to be one.
@@ -76,16 +76,22 @@ void cm_conn::deliver_request(cm_engine::lock &held)
     args.client_address.addr = reinterpret_cast<sockaddr *>(&client);
     args.client_address.addrlen =
         static_cast<socklen_t>(ucs::sockaddr_length(args.client_address.addr));
-    delivered_ = true;
+    if (!step(cm_event::offer)) {
+        return;
+    }
     cm_listener *listener = listener_;
     engine_.call_out(held, this, listener, [&] { listener->run_callback(args); });
 }
 
 void cm_conn::accept(cm_ep *user, const void *data, size_t length)
 {
-    if (state_ == state::over) {
+    if (phase_ == cm_phase::over) {
         ucs_debug("the client at %s has gone", ucs::sockaddr_string(remote()).c_str());
         throw peer_gone{UCS_ERR_CONNECTION_RESET};
+    }
+    if (!cm_phases.find(phase_, cm_event::accepted)) {
+        throw ucs::error(UCS_ERR_INVALID_PARAM,
+                         "uct_ep_create: params->conn_request was answered before");
     }
     const char *bytes = static_cast<const char *>(data);
     to_send_.assign(bytes, bytes + length);
@@ -99,7 +105,6 @@ void cm_conn::accept(cm_ep *user, const void *data, size_t length)
         try {
             open_channel(info_.get());
             accept_core(cm_wire::type::accept);
-            rest_follows_ = true;
         } catch (const ucs::error &e) {
             // Out of memory or descriptors is ours, anything else is a client that has gone.
             if (e.status() == UCS_ERR_NO_MEMORY) {
@@ -109,15 +114,12 @@ void cm_conn::accept(cm_ep *user, const void *data, size_t length)
             throw peer_gone{UCS_ERR_CONNECTION_RESET};
         }
     }
-    if (listener_) {
-        listener_->remove(this);
-        listener_ = nullptr;
-    }
+    leave_listener();
     user_ = user;
-    delivered_ = true;
     received_ = std::vector<char>();
-    state_ = state::accepting;
-    expect_message();
+    if (step(cm_event::accepted)) {
+        expect_message();
+    }
 }
 
 void cm_conn::accept_core(cm_wire::type type)
@@ -135,9 +137,13 @@ void cm_conn::accept_core(cm_wire::type type)
 
 ucs_status_t cm_conn::reject()
 {
-    if (state_ == state::over) {
+    if (phase_ == cm_phase::over) {
         engine_.retire(this);
         return UCS_ERR_CONNECTION_RESET;
+    }
+    if (answered()) {
+        ucs_error("uct_listener_reject: conn_request was answered before");
+        return UCS_ERR_INVALID_PARAM;
     }
     if (channel_.is_open()) {
         channel_.send({cm_wire::type::reject, 0, 0, nullptr, 0});
@@ -187,22 +193,17 @@ void cm_conn::drop_request()
 // The last message is under way; the peer closes when it has it.
 void cm_conn::linger()
 {
-    state_ = state::over;
-    lingering_ = true;
-    due_ = 0;
-    if (listener_) {
-        listener_->remove(this);
-        listener_ = nullptr;
+    if (step(cm_event::refuse)) {
+        due_ = 0;
+        leave_listener();
+        engine_.let_linger(this);
     }
-    engine_.let_linger(this);
 }
 
 void cm_conn::on_deadline()
 {
     engine_.end_deadline(this);
-    if (lingering_ || state_ == state::collecting) {
-        engine_.retire(this);
-    } else if (state_ == state::accepting) {
+    if (!step(cm_event::late, UCS_ERR_ENDPOINT_TIMEOUT)) {
         fail(UCS_ERR_ENDPOINT_TIMEOUT);
     }
 }
@@ -228,7 +229,7 @@ void cm_conn::forget_listener(bool pep_stays)
     });
     if (status != UCS_OK) {
         drop_request();
-        state_ = state::over;
+        fail(UCS_ERR_CONNECTION_RESET);
     }
 }
 
@@ -238,7 +239,9 @@ void cm_conn::deliver_notify(cm_engine::lock &held)
         return;
     }
     const cm_ep::callbacks &user = user_->user();
-    told_open_ = status_ == UCS_OK;
+    if (status_ == UCS_OK && !step(cm_view_event::told_open)) {
+        return;
+    }
     uct_cm_ep_server_conn_notify_args_t args{};
     args.field_mask = UCT_CM_EP_SERVER_CONN_NOTIFY_ARGS_FIELD_STATUS;
     args.status = status_;

@@ -47,6 +47,12 @@ constexpr size_t header_size = 16;
 constexpr size_t chunk_max = 2032; // of one message, so that a message is 2 KiB
 constexpr size_t message_max = header_size + chunk_max;
 
+// A message that only the core's handshake carries.
+constexpr bool with_handshake(type t)
+{
+    return t == type::connect || t == type::accept || t == type::proceed;
+}
+
 struct message {
     cm_wire::type type;
     uint32_t total_len;
