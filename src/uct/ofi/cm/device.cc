@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A device of the connection manager: its domain, its completion queue, its message buffers.
+// The devices of a connection manager: choosing one, its domain, its completion queue, its message
+// buffers.
 #include "uct/ofi/cm/device.h"
 
 #include "ucs/error.h"
+#include "uct/ofi/cm/engine.h"
 #include "uct/ofi/core/error.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <sys/socket.h>
 
 namespace uct::ofi {
 
 namespace {
 
 constexpr size_t cq_entries = 4096;
+
+bool same_name(const fi_info *info, const std::string &name)
+{
+    return info->domain_attr->name && name == info->domain_attr->name;
+}
 
 } // namespace
 
@@ -94,6 +103,64 @@ cm_op *cm_device::get_op(cm_conn *owner, bool receive, size_t room)
     op->room = static_cast<uint32_t>(room);
     op->receive = receive;
     return op;
+}
+
+info_ptr cm_engine::make_info(const std::string &device, int family) const
+{
+    const fi_info *best = nullptr;
+    uint32_t format = family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+    for (const ofi::device &d : devices(core_)) {
+        if (!device.empty() && d.name != device) {
+            continue;
+        }
+        for (const fi_info *info : d.infos) {
+            if (info->addr_format == format || info->addr_format == FI_SOCKADDR) {
+                best = info;
+                break;
+            }
+        }
+        if (best) {
+            break;
+        }
+    }
+    if (!best) {
+        throw ucs::error(UCS_ERR_NO_DEVICE, "%s: no device %s with an address of family %d",
+                         core_.transport.c_str(), device.c_str(), family);
+    }
+    info_ptr info = dup_info(best);
+    // A handful of small messages: do not let the provider set up deep queues.
+    info->tx_attr->size = 8;
+    info->rx_attr->size = 8;
+    info->tx_attr->iov_limit = 1;
+    info->rx_attr->iov_limit = 1;
+    info->tx_attr->inject_size = std::min(info->tx_attr->inject_size, cm_wire::header_size);
+    info->caps = FI_MSG | FI_SEND | FI_RECV;
+    info->tx_attr->caps = FI_MSG | FI_SEND;
+    info->rx_attr->caps = FI_MSG | FI_RECV;
+    for (void **address : {&info->src_addr, &info->dest_addr}) {
+        free(*address);
+        *address = nullptr;
+    }
+    info->src_addrlen = 0;
+    info->dest_addrlen = 0;
+    return info;
+}
+
+cm_device &cm_engine::device_of(const fi_info *info)
+{
+    for (auto &device : devices_) {
+        // Domains over sockets are all the same, whatever interface names them.
+        if (same_name(info, device->name) || core_.sockets()) {
+            return *device;
+        }
+    }
+    auto device = std::make_unique<cm_device>(core_, fabric_.get(), info);
+    int fd = -1;
+    check(fi_control(&device->cq()->fid, FI_GETWAIT, &fd),
+          "fi_control(FI_GETWAIT) of the completion queue");
+    driver_.add(fd);
+    devices_.push_back(std::move(device));
+    return *devices_.back();
 }
 
 } // namespace uct::ofi

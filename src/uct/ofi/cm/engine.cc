@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The engine's objects: devices, connections, listeners, deadlines, and the callback that runs.
+// The engine's objects and its turn, in which they hear what happened and the user's callbacks run.
 #include "uct/ofi/cm/engine.h"
 
 #include "ucs/error.h"
@@ -9,20 +9,18 @@
 #include "uct/ofi/core/eq.h"
 #include "uct/ofi/core/error.h"
 
-#include <algorithm>
+#include <cerrno>
 
 namespace uct::ofi {
 
 namespace {
 
 constexpr size_t event_data_max = 1024; // connection data of any core
-constexpr uint64_t tick_ns = 250'000'000;
-constexpr uint64_t least_silence_tick_ns = 10'000'000;
-constexpr uint64_t linger_ns = 3'000'000'000; // for the peer to take the last message
 
-bool same_name(const fi_info *info, const std::string &name)
+// The fid is the first member of every object.
+fid_pep *fid_to_pep(fid_t fid)
 {
-    return info->domain_attr->name && name == info->domain_attr->name;
+    return reinterpret_cast<fid_pep *>(fid);
 }
 
 } // namespace
@@ -95,64 +93,6 @@ uint32_t cm_engine::incarnation() const
 {
     static const uint32_t mine = static_cast<uint32_t>(ucs::random_u64());
     return mine;
-}
-
-info_ptr cm_engine::make_info(const std::string &device, int family) const
-{
-    const fi_info *best = nullptr;
-    uint32_t format = family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
-    for (const ofi::device &d : devices(core_)) {
-        if (!device.empty() && d.name != device) {
-            continue;
-        }
-        for (const fi_info *info : d.infos) {
-            if (info->addr_format == format || info->addr_format == FI_SOCKADDR) {
-                best = info;
-                break;
-            }
-        }
-        if (best) {
-            break;
-        }
-    }
-    if (!best) {
-        throw ucs::error(UCS_ERR_NO_DEVICE, "%s: no device %s with an address of family %d",
-                         core_.transport.c_str(), device.c_str(), family);
-    }
-    info_ptr info = dup_info(best);
-    // A handful of small messages: do not let the provider set up deep queues.
-    info->tx_attr->size = 8;
-    info->rx_attr->size = 8;
-    info->tx_attr->iov_limit = 1;
-    info->rx_attr->iov_limit = 1;
-    info->tx_attr->inject_size = std::min(info->tx_attr->inject_size, cm_wire::header_size);
-    info->caps = FI_MSG | FI_SEND | FI_RECV;
-    info->tx_attr->caps = FI_MSG | FI_SEND;
-    info->rx_attr->caps = FI_MSG | FI_RECV;
-    for (void **address : {&info->src_addr, &info->dest_addr}) {
-        free(*address);
-        *address = nullptr;
-    }
-    info->src_addrlen = 0;
-    info->dest_addrlen = 0;
-    return info;
-}
-
-cm_device &cm_engine::device_of(const fi_info *info)
-{
-    for (auto &device : devices_) {
-        // Domains over sockets are all the same, whatever interface names them.
-        if (same_name(info, device->name) || core_.sockets()) {
-            return *device;
-        }
-    }
-    auto device = std::make_unique<cm_device>(core_, fabric_.get(), info);
-    int fd = -1;
-    check(fi_control(&device->cq()->fid, FI_GETWAIT, &fd),
-          "fi_control(FI_GETWAIT) of the completion queue");
-    driver_.add(fd);
-    devices_.push_back(std::move(device));
-    return *devices_.back();
 }
 
 void cm_engine::add(cm_conn *conn)
@@ -236,42 +176,6 @@ void cm_engine::keep(fid_ptr<fid_pep> pep)
     kept_.push_back(std::move(pep));
 }
 
-void cm_engine::expect_message(cm_conn *conn)
-{
-    end_deadline(conn);
-    conn->deadline = ucs::monotonic_ns() + peer_ns();
-    lists_->expecting.add(conn);
-    arm_deadlines();
-}
-
-void cm_engine::let_linger(cm_conn *conn)
-{
-    end_deadline(conn);
-    conn->deadline = ucs::monotonic_ns() + linger_ns;
-    lists_->lingering.add(conn);
-    arm_deadlines();
-}
-
-void cm_engine::end_deadline(cm_conn *conn)
-{
-    lists::deadlines::remove(conn);
-}
-
-void cm_engine::arm_deadlines()
-{
-    if (!tick_) {
-        tick_ = ucs::async_watch::timer(tick_ns, on_tick, this);
-    }
-}
-
-void cm_engine::watch_for_silence()
-{
-    if (!silence_tick_ && core_.forgets_handshakes() && peer_ns() != UINT64_MAX) {
-        silence_tick_ = ucs::async_watch::timer(std::max(peer_ns() / 2, least_silence_tick_ns),
-                                                on_silence_tick, this);
-    }
-}
-
 void cm_engine::begin_callback(cm_conn *conn, const void *owner)
 {
     current_conn_ = conn;
@@ -296,38 +200,179 @@ void cm_engine::wait_for_callback(lock &held, const void *owner)
     }
 }
 
-void cm_engine::on_tick(void *arg, uint32_t)
+// ---- The turn: completions before events, so that what the peer said is heard before that it
+// left; then the callbacks; then to sleep, if the provider agrees.
+
+void cm_engine::progress()
 {
-    auto engine = static_cast<cm_engine *>(arg)->weak_from_this().lock();
-    if (!engine) {
+    lock held(mutex_);
+    if (driver_.polling() || turn_thread_ != std::thread::id()) {
         return;
     }
-    lock held(engine->mutex_);
-    lists &all = *engine->lists_;
-    uint64_t now = ucs::monotonic_ns();
-    for (auto *line : {&all.expecting, &all.lingering}) {
-        while (cm_conn *conn = line->due(now)) {
-            conn->on_deadline(); // ends the deadline
+    driver_.used_up();
+    bool did_something = false;
+    do {
+        while (take_turn(held)) {
+            did_something = true;
         }
-    }
-    engine->clean();
-    if (all.expecting.empty() && all.lingering.empty()) {
-        engine->tick_.reset();
+    } while (!may_sleep());
+    if (did_something) {
+        driver_.stir();
+    } else {
+        driver_.found_nothing();
     }
 }
 
-void cm_engine::on_silence_tick(void *arg, uint32_t)
+unsigned cm_engine::poll()
 {
-    auto engine = static_cast<cm_engine *>(arg)->weak_from_this().lock();
-    if (!engine) {
+    auto self = shared_from_this(); // a callback may close the connection manager
+    lock held(mutex_, std::try_to_lock);
+    if (!held || turn_thread_ != std::thread::id()) {
+        return 0;
+    }
+    driver_.begin_poll();
+    driver_.used_up();
+    bool did_something = take_turn(held);
+    driver_.end_poll(did_something);
+    return did_something;
+}
+
+bool cm_engine::take_turn(lock &held)
+{
+    turn_thread_ = std::this_thread::get_id();
+    bool did_something = poll_cqs();
+    while (poll_eq()) {
+        did_something = true;
+    }
+    clean();
+    while (cm_conn *conn = lists_->due.pop_front()) {
+        conn->deliver(held);
+        clean();
+        did_something = true;
+    }
+    turn_thread_ = {};
+    return did_something;
+}
+
+bool cm_engine::may_sleep()
+{
+    std::vector<fid *> fids{&eq_->fid};
+    for (auto &device : devices_) {
+        fids.push_back(&device->cq()->fid);
+    }
+    return fi_trywait(fabric_.get(), fids.data(), static_cast<int>(fids.size())) != -FI_EAGAIN;
+}
+
+bool cm_engine::poll_eq()
+{
+    uint32_t event = 0;
+    // tcp decides by errno whether a short read of a handshake is worth another try; a value left
+    // from something else would make it spin on a closed socket.
+    errno = 0;
+    ssize_t ret = fi_eq_read(eq_.get(), &event, event_buffer_.data(), event_buffer_.size(), 0);
+    if (ret == -FI_EAVAIL) {
+        handle_error();
+        return true;
+    }
+    if (ret < static_cast<ssize_t>(sizeof(fi_eq_cm_entry))) {
+        if (ret < 0 && ret != -FI_EAGAIN) {
+            ucs_debug("fi_eq_read: %s", fi_strerror(static_cast<int>(-ret)));
+        }
+        return false;
+    }
+    auto *entry = reinterpret_cast<fi_eq_cm_entry *>(event_buffer_.data());
+    // Out of memory: this event is lost, the thread goes on.
+    ucs::guard([&] { handle_event(event, entry, static_cast<size_t>(ret) - sizeof(*entry)); });
+    return true;
+}
+
+void cm_engine::handle_event(uint32_t event, fi_eq_cm_entry *entry, size_t data_length)
+{
+    if (event == FI_CONNREQ) {
+        info_ptr info(entry->info);
+        auto it = listeners_.find(entry->fid);
+        cm_listener *listener = it == listeners_.end() ? nullptr : it->second;
+        auto *conn = new cm_conn(*this, listener, fid_to_pep(entry->fid), std::move(info));
+        conn->on_request(entry->data, data_length);
         return;
     }
-    lock held(engine->mutex_);
-    if (engine->listeners_.size() == engine->kept_.size()) {
-        engine->silence_tick_.reset();
+    if (event == FI_SHUTDOWN) {
+        poll_cqs(); // what the peer said before it left
+    }
+    cm_conn *conn = find(entry->fid);
+    if (!conn) {
+        return; // closed meanwhile
+    }
+    if (event == FI_CONNECTED) {
+        conn->on_connected(entry->data, data_length);
+    } else if (event == FI_SHUTDOWN) {
+        conn->on_down(0, nullptr, 0);
+    }
+}
+
+void cm_engine::handle_error()
+{
+    fi_eq_err_entry entry{};
+    if (fi_eq_readerr(eq_.get(), &entry, 0) < 0) {
         return;
     }
-    end_silent_handshakes(engine->eq(), engine->peer_ns());
+    poll_cqs();
+    if (cm_conn *conn = find(entry.fid)) {
+        conn->on_down(entry.err, entry.err_data, entry.err_data_size);
+    }
+}
+
+bool cm_engine::poll_cqs()
+{
+    size_t before = completed_;
+    for (size_t i = 0; i < devices_.size(); ++i) {
+        while (poll_cq(*devices_[i])) {
+        }
+    }
+    return completed_ != before;
+}
+
+// Whether to look again.
+bool cm_engine::poll_cq(cm_device &device)
+{
+    constexpr ssize_t batch = 16;
+    fi_cq_msg_entry entries[batch];
+    ssize_t count = fi_cq_read(device.cq(), entries, batch);
+    if (count == -FI_EAVAIL) {
+        return handle_cq_errors(device);
+    }
+    for (ssize_t i = 0; i < count; ++i) {
+        complete(static_cast<cm_op *>(entries[i].op_context), entries[i].len, 0);
+    }
+    return count == batch;
+}
+
+// All that are there: unlike another read, this asks no socket.
+bool cm_engine::handle_cq_errors(cm_device &device)
+{
+    bool did_something = false;
+    for (;;) {
+        fi_cq_err_entry entry{};
+        if (fi_cq_readerr(device.cq(), &entry, 0) <= 0) {
+            return did_something;
+        }
+        did_something = true;
+        if (entry.op_context) {
+            complete(static_cast<cm_op *>(entry.op_context), 0, entry.err);
+        }
+    }
+}
+
+void cm_engine::complete(cm_op *op, size_t length, int error)
+{
+    ++completed_;
+    if (!op->owner) {
+        op->device->put_op(op);
+    } else if (op->receive) {
+        ucs::guard([&] { op->owner->on_received(op, length, error); });
+    } else {
+        op->owner->on_sent(op, error);
+    }
 }
 
 } // namespace uct::ofi

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Creation of a client or a server endpoint, and the calls on it.
+// Creation of a client or a server endpoint, from the check of its parameters on, and the calls on
+// it.
 #include "uct/ofi/cm/ep.h"
 
 #include "ucs/error.h"
 #include "ucs/sockaddr.h"
+#include "uct/ofi/cm/cm.h"
 #include "uct/ofi/cm/listener.h"
 
 #include <cstring>
@@ -25,7 +27,70 @@ F callback_of(const uct_ep_params_t &params, uint64_t field, F value, const char
     return value;
 }
 
+void check_client(const uct_ep_params_t &params)
+{
+    if (!(params.field_mask & UCT_EP_PARAM_FIELD_SOCKADDR) || !params.sockaddr ||
+        !params.sockaddr->addr) {
+        throw ucs::error(UCS_ERR_INVALID_PARAM,
+                         "uct_ep_create: params->sockaddr or conn_request must be given with a cm");
+    }
+    if (ucs::sockaddr_length(params.sockaddr->addr) == 0) {
+        throw ucs::error(UCS_ERR_INVALID_PARAM,
+                         "uct_ep_create: params->sockaddr must be of family AF_INET or AF_INET6");
+    }
+    if ((params.field_mask & UCT_EP_PARAM_FIELD_LOCAL_SOCKADDR) && params.local_sockaddr) {
+        const sockaddr *local = params.local_sockaddr->addr;
+        if (!local || local->sa_family != params.sockaddr->addr->sa_family) {
+            throw ucs::error(UCS_ERR_INVALID_PARAM, "uct_ep_create: params->local_sockaddr must be "
+                                                    "of the family of params->sockaddr");
+        }
+    }
+}
+
+void check_server(const uct_ep_params_t &params)
+{
+    if (!params.conn_request) {
+        throw ucs::error(UCS_ERR_INVALID_PARAM,
+                         "uct_ep_create: params->conn_request must not be NULL");
+    }
+}
+
 } // namespace
+
+ucs_status_t cm::create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p)
+{
+    if (!(params.field_mask & UCT_EP_PARAM_FIELD_SOCKADDR_CB_FLAGS) ||
+        !(params.sockaddr_cb_flags & UCT_CB_FLAG_ASYNC)) {
+        throw ucs::error(UCS_ERR_UNSUPPORTED,
+                         "uct_ep_create: params->sockaddr_cb_flags must contain UCT_CB_FLAG_ASYNC");
+    }
+    if (!(params.field_mask & UCT_EP_PARAM_FIELD_CONN_REQUEST)) {
+        check_client(params);
+        new cm_ep(*this, engine_, params, ep_p); // fills it
+        return UCS_OK;
+    }
+    check_server(params);
+    // The request is used up also when there is to be no endpoint.
+    auto *request = static_cast<cm_conn *>(params.conn_request);
+    std::shared_ptr<cm_engine> home = request->engine().shared_from_this();
+    auto give_up = [&] {
+        cm_engine::lock held(home->mutex());
+        if (home->knows(request) && !request->answered()) {
+            request->reject();
+        }
+        home->clean();
+    };
+    try {
+        new cm_ep(*this, engine_, params, ep_p); // fills it
+        return UCS_OK;
+    } catch (const peer_gone &gone) {
+        give_up();
+        return gone.status;
+    } catch (...) {
+        give_up();
+        throw;
+    }
+}
 
 cm_ep::cm_ep(uct_cm &cm, std::shared_ptr<cm_engine> engine, const uct_ep_params_t &params,
              uct_ep_h *handle)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Opening and closing of a listener; the requests' life is in cm_conn.cc.
+// Opening and closing of a listener; the requests' life is in server.cc.
 #include "uct/ofi/cm/listener.h"
 
 #include "ucs/error.h"
