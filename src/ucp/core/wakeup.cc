@@ -127,13 +127,7 @@ void wakeup::open_timer(bool edge)
 // A core without descriptor moves what is in flight only when it is polled.
 bool wakeup::needs_polling() const noexcept
 {
-    if (!unwatched_ || timer_fd_ < 0) {
-        return unwatched_;
-    }
-    bool found = false;
-    worker->ep_ids.for_each(
-        [&](ucp_ep *ep) { found = found || !ep->outstanding.empty() || !ep->pending.empty(); });
-    return found;
+    return unwatched_ && (timer_fd_ < 0 || worker->has_requests());
 }
 
 // Takes back what an earlier one has left in the descriptor.

@@ -328,6 +328,17 @@ ucp::wakeup &ucp_worker::own_wakeup()
 }
 
 // Events one by one: a handler may destroy the listener of the next.
+bool ucp_worker::has_requests() noexcept
+{
+    while (ucp::ep_link *link = active.front()) {
+        if (link->ep->has_requests()) {
+            return true;
+        }
+        active.erase(link);
+    }
+    return false;
+}
+
 unsigned ucp_worker::run_events() noexcept
 {
     unsigned count = 0;

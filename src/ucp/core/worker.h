@@ -158,6 +158,10 @@ struct ucp_worker {
     // others, and take out those that have nothing.
     ucp::ep_list unfenced;
     ucp::ep_list unflushed;
+    // Endpoints that may have requests in flight. has_requests() takes out those that have none, so
+    // it looks at each once for each time that it got some.
+    ucp::ep_list active;
+    bool has_requests() noexcept;
     uint64_t fences = 0;
     ucp::settling settling;
     uint64_t stale_messages = 0; // that named an endpoint or request which is gone

@@ -32,12 +32,14 @@ void ucp_ep::add_outstanding(ucp_request *req) noexcept
 {
     req->flags |= ucp::REQ_LISTED;
     outstanding.push_back(req);
+    note_active();
 }
 
 void ucp_ep::queue(ucp_request *req) noexcept
 {
     req->flags |= ucp::REQ_LISTED;
     pending.push_back(req);
+    note_active();
     note_busy();
     sendable = false;
     if (remote_id == 0 && origin == ucp::ep_origin::address && state == ucp::ep_state::connecting &&
@@ -51,7 +53,7 @@ void ucp_ep::queue(ucp_request *req) noexcept
 
 void ucp_ep::leave_lists() noexcept
 {
-    for (ucp::ep_link *link : {&unfenced, &unflushed}) {
+    for (ucp::ep_link *link : {&unfenced, &unflushed, &active}) {
         if (link->node.linked()) {
             link->node.unlink();
         }
@@ -142,7 +144,8 @@ ucs_status_t send_waiting(ucp_ep *ep, uint8_t *full)
         if (status == UCS_ERR_NO_RESOURCE || status == UCS_INPROGRESS) {
             req->flags |= REQ_LISTED;
             ep->pending.push_front(req);
-            ep->note_busy(); // a callback may have fenced or flushed meanwhile
+            ep->note_active(); // a callback may have armed, fenced or flushed meanwhile
+            ep->note_busy();
             if (status == UCS_ERR_NO_RESOURCE) {
                 *full = req->pend_lane;
                 return status;
@@ -421,6 +424,7 @@ void ep_run_deferred(ucp_ep *ep) noexcept
             unsent.splice_back(ep->pending);
             ep->pending.splice_back(unsent);
             if (!ep->pending.empty()) {
+                ep->note_active();
                 ep->note_busy();
                 c.close_seen = false;
                 start_wireup(ep);

@@ -103,9 +103,18 @@ struct ucp_ep {
     const ucp::ep_limits &limits() const noexcept { return config->limits; }
     ucp::lane lanes[ucp::MAX_LANES];
 
-    // In worker->unfenced and worker->unflushed.
+    // In worker->unfenced, worker->unflushed and worker->active.
     ucp::ep_link unfenced{{}, this};
     ucp::ep_link unflushed{{}, this};
+    ucp::ep_link active{{}, this};
+    // A request waits for the lane, the peer or uct.
+    UCS_ALWAYS_INLINE void note_active() noexcept
+    {
+        if (UCS_UNLIKELY(!active.node.linked())) {
+            worker->active.push_back(&active);
+        }
+    }
+    bool has_requests() const noexcept { return !outstanding.empty() || !pending.empty(); }
     // The next fence has to look at this endpoint.
     UCS_ALWAYS_INLINE void note_unfenced() noexcept
     {
