@@ -4,6 +4,7 @@
 #include "uct/ofi/cm/engine.h"
 
 #include "ucs/sys.h"
+#include "uct/ofi/core/eq.h"
 
 #include <algorithm>
 
@@ -48,7 +49,6 @@ void cm_engine::arm_deadlines()
 void cm_engine::watch_for_silence()
 {
     if (!silence_tick_ && core_.forgets_handshakes() && peer_ns() != UINT64_MAX) {
-        silent_ = std::make_unique<silent_handshakes>(eq(), peer_ns());
         silence_tick_ = ucs::async_watch::timer(std::max(peer_ns() / 2, least_silence_tick_ns),
                                                 on_silence_tick, this);
     }
@@ -85,7 +85,7 @@ void cm_engine::on_silence_tick(void *arg, uint32_t)
         engine->silence_tick_.reset();
         return;
     }
-    engine->silent_->look();
+    end_silent_handshakes(engine->eq(), engine->peer_ns());
 }
 
 } // namespace uct::ofi

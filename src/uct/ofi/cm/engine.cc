@@ -6,6 +6,7 @@
 #include "ucs/sys.h"
 #include "uct/ofi/cm/conn.h"
 #include "uct/ofi/cm/listener.h"
+#include "uct/ofi/core/eq.h"
 #include "uct/ofi/core/error.h"
 
 #include <cerrno>

@@ -13,7 +13,6 @@
 #include "ucs/list.h"
 #include "uct/ofi/cm/device.h"
 #include "uct/ofi/cm/driver.h"
-#include "uct/ofi/core/eq.h"
 #include "uct/ofi/core/fid.h"
 #include "uct/ofi/core/info.h"
 
@@ -161,7 +160,6 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
 
     cm_driver driver_;
     ucs::async_watch tick_;
-    std::unique_ptr<silent_handshakes> silent_;
     ucs::async_watch silence_tick_; // while there are listeners
 };
 

@@ -16,11 +16,8 @@ std::vector<epoll_member> members_of(int set)
     while (file && fgets(line, sizeof(line), file.get())) {
         epoll_member m{};
         unsigned long long data;
-        unsigned long long file = 0;
-        if (sscanf(line, "tfd: %d events: %x data: %llx pos:%*d ino:%llx", &m.fd, &m.events, &data,
-                   &file) >= 3) {
+        if (sscanf(line, "tfd: %d events: %x data: %llx", &m.fd, &m.events, &data) == 3) {
             m.data = data;
-            m.file = file;
             members.push_back(m);
         }
     }

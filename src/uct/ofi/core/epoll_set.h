@@ -11,7 +11,6 @@ struct epoll_member {
     int fd;
     unsigned events;
     uint64_t data; // by which its owner knows it
-    uint64_t file; // its inode: a socket has one that no other had before
 };
 
 // None for a descriptor that is no epoll set.

@@ -13,7 +13,6 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <utility>
 #include <vector>
 
 namespace uct::ofi {
@@ -56,11 +55,12 @@ bool is_inet_socket(int fd)
 // What an event queue waits on. From 1.18 that are sets of sockets: one of passive endpoints and
 // handshakes, which tcp adds with the queue as its data, and one for each domain, whose sockets may
 // be of other queues' endpoints.
-std::vector<epoll_member> watched_by(fid_eq *eq)
+std::vector<int> sockets_of(fid_eq *eq)
 {
     int epoll_fd = -1;
+    std::vector<int> sockets;
     if (fi_control(&eq->fid, FI_GETWAIT, &epoll_fd) != 0) {
-        return {};
+        return sockets;
     }
     std::vector<epoll_member> watched = members_of(epoll_fd);
     auto own = std::find_if(watched.begin(), watched.end(), [eq](const epoll_member &m) {
@@ -70,13 +70,7 @@ std::vector<epoll_member> watched_by(fid_eq *eq)
         std::vector<epoll_member> inner = members_of(own->fd);
         watched.insert(watched.end(), inner.begin(), inner.end());
     }
-    return watched;
-}
-
-std::vector<int> sockets_of(fid_eq *eq)
-{
-    std::vector<int> sockets;
-    for (const epoll_member &m : watched_by(eq)) {
+    for (const epoll_member &m : watched) {
         if (is_inet_socket(m.fd)) {
             sockets.push_back(m.fd);
         }
@@ -101,66 +95,34 @@ uint16_t local_port(int fd)
 }
 
 // Less than any request of a connection manager, with the core's header in front of it: the peer
-// has not asked for anything. A kernel that does not count bytes tells of nobody. quiet_ns:
-// since its last byte, or its arrival.
-bool has_asked_for_nothing(int fd, uint64_t *quiet_ns)
+// has not asked for anything. A kernel that does not count bytes tells of nobody.
+bool has_asked_for_nothing(int fd, uint64_t quiet_ns)
 {
     constexpr uint64_t least_request = 32;
     tcp_info info{};
     socklen_t size = sizeof(info);
-    bool told = getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
-                size >= offsetof(tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received);
-    *quiet_ns = uint64_t(info.tcpi_last_data_recv) * 1000000;
-    return told && info.tcpi_bytes_received < least_request;
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+           size >= offsetof(tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received) &&
+           info.tcpi_bytes_received < least_request &&
+           uint64_t(info.tcpi_last_data_recv) * 1000000 >= quiet_ns;
 }
 
 } // namespace
 
-void silent_handshakes::look()
+void end_silent_handshakes(fid_eq *eq, uint64_t quiet_ns)
 {
-    std::vector<socket> waited = std::exchange(waiting_, {});
-    std::vector<uint64_t> there;
-    for (const epoll_member &m : watched_by(eq_)) {
-        there.push_back(m.file);
-        if (!std::binary_search(known_.begin(), known_.end(), m.file)) {
-            came({m.fd, m.file});
+    std::vector<int> sockets = sockets_of(eq);
+    std::vector<uint16_t> ports;
+    for (int fd : sockets) {
+        if (listens(fd)) {
+            ports.push_back(local_port(fd));
         }
     }
-    std::sort(there.begin(), there.end());
-    known_ = std::move(there);
-    std::erase_if(listening_, [&](const socket &s) { return !is_known(s); });
-    for (const socket &s : waited) {
-        if (is_known(s)) {
-            look_at(s);
+    for (int fd : sockets) {
+        if (std::find(ports.begin(), ports.end(), local_port(fd)) != ports.end() && !listens(fd) &&
+            has_asked_for_nothing(fd, quiet_ns)) {
+            shutdown(fd, SHUT_RDWR); // the next look at the queue frees it
         }
-    }
-}
-
-bool silent_handshakes::is_known(const socket &s) const
-{
-    return std::binary_search(known_.begin(), known_.end(), s.file);
-}
-
-void silent_handshakes::came(const socket &s)
-{
-    if (is_inet_socket(s.fd)) {
-        (listens(s.fd) ? listening_ : waiting_).push_back(s);
-    }
-}
-
-void silent_handshakes::look_at(const socket &s)
-{
-    bool incoming = std::any_of(listening_.begin(), listening_.end(), [&](const socket &listening) {
-        return local_port(listening.fd) == local_port(s.fd);
-    });
-    uint64_t quiet_ns = 0;
-    if (!incoming || !has_asked_for_nothing(s.fd, &quiet_ns)) {
-        return; // and never will again
-    }
-    if (quiet_ns >= most_quiet_ns_) {
-        shutdown(s.fd, SHUT_RDWR); // the next look at the queue frees it
-    } else {
-        waiting_.push_back(s);
     }
 }
 
