@@ -174,6 +174,13 @@ class fabric_side {
     }
     // Progresses until the other role says something, and hears it.
     uint64_t serve_until_told(partner &p);
+    // Both roles are here. A core with manual progress answers only when it is polled, and the
+    // other role may still wait for an answer: so this one progresses until then.
+    void barrier(partner &p)
+    {
+        p.tell(1);
+        serve_until_told(p);
+    }
     // Repeats a call while it says -FI_EAGAIN.
     template <class F>
     void retry(F &&f)

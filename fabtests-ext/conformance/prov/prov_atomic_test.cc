@@ -176,7 +176,7 @@ void run(const over &where, const options &o, const work &act,
                 act(s, p, r);
                 p.tell(1);
             }
-            p.barrier();
+            s.barrier(p);
         };
     };
     EXPECT_EQ(run_pair(role_of(true), role_of(false)), "");
@@ -591,7 +591,7 @@ TEST_P(prov_atomic_test, is_atomic)
             s.serve_until_told(p);
             REQUIRE_EQ(memory[0], times);
             REQUIRE_EQ(memory[1], times);
-            p.barrier();
+            s.barrier(p);
         };
     };
     EXPECT_EQ(run_pair(role_of(true), role_of(false)), "");

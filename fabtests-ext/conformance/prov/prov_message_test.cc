@@ -53,7 +53,7 @@ class prov_message_test : public testing::TestWithParam<over> {
                 fabric_side s(o);
                 meet(s, p, is_server);
                 b(s, p);
-                p.barrier();
+                s.barrier(p);
             };
         };
         EXPECT_EQ(run_pair(as(server, true), as(client, false)), "");
@@ -508,13 +508,13 @@ TEST_P(prov_message_test, wakes_who_sleeps)
     auto client = [](fabric_side &s, partner &p) {
         char buf[8] = {};
         for (int i = 0; i < 40; ++i) {
-            p.hear();
+            s.serve_until_told(p);
             if (i % 4) {
                 usleep(2000);
             }
             s.retry([&] { return fi_inject(s.ep, buf, 8, s.peer); });
         }
-        p.hear();
+        s.serve_until_told(p);
     };
     run(o, server, client);
 }
@@ -555,7 +555,7 @@ TEST(prov_rdm_test, tells_sources_and_receives_from_one)
                 p.hear();
                 s.retry([&] { return fi_tinject(s.ep, buf, 8, s.peer, 1); });
             }
-            p.barrier();
+            s.barrier(p);
         };
     };
     EXPECT_EQ(run_pair(role_of(true), role_of(false)), "");
@@ -576,7 +576,7 @@ TEST(prov_rdm_test, finds_an_address_again_that_was_removed)
                 } else {
                     s.retry([&] { return fi_inject(s.ep, buf, 8, s.peer); });
                 }
-                p.barrier();
+                s.barrier(p);
                 size_t length = sizeof(name);
                 REQUIRE_EQ(fi_av_lookup(s.av, s.peer, name, &length), 0);
                 REQUIRE_EQ(fi_av_remove(s.av, &s.peer, 1, 0), 0);

@@ -529,20 +529,20 @@ TEST(prov_queue_test, native_waiting_misses_nothing)
                 REQUIRE_EQ(n, 1);
                 REQUIRE_EQ(fi_cntr_read(c), i + 1);
             }
-            p.barrier();
+            s.barrier(p);
         };
         auto client = [=](partner &p) {
             setenv("FI_UCXLIKE_TLS", transports, 1);
             fabric_side s({});
             s.open_rdm(p);
             for (unsigned i = 0; i < 100; ++i) {
-                p.hear();
+                s.serve_until_told(p);
                 if (i % 4) {
                     usleep(1000 * (i % 3));
                 }
                 s.retry([&] { return fi_inject(s.ep, "x", 1, s.peer); });
             }
-            p.barrier();
+            s.barrier(p);
         };
         EXPECT_EQ(run_pair(server, client), "") << transports;
     }
@@ -874,7 +874,7 @@ TEST(prov_queue_test, one_endpoint_serves_many_threads)
                 REQUIRE_EQ(received.load(), threads * each);
                 p.tell(1);
                 s.serve_until_told(p);
-                p.barrier();
+                s.barrier(p);
             };
         };
         EXPECT_EQ(run_pair(role_of(true), role_of(false)), "");

@@ -161,7 +161,7 @@ TEST(prov_rdm_test, reports_user_ids_as_sources)
                 REQUIRE_EQ(from, 0xabcdef0123ull);
                 s.retry([&] { return fi_inject(s.ep, "ok", 3, id); });
             }
-            p.barrier();
+            s.barrier(p);
             s.close_active();
             std::swap(av, s.av);
             REQUIRE_EQ(fi_close(&av->fid), 0);
@@ -179,7 +179,7 @@ TEST(prov_rdm_test, reports_user_ids_as_sources)
                 s.retry([&] { return fi_recv(s.ep, buf, 8, nullptr, FI_ADDR_UNSPEC, buf); });
                 s.complete(s.rxcq);
             }
-            p.barrier();
+            s.barrier(p);
         };
         EXPECT_EQ(run_pair(server, client), "");
     }
@@ -220,7 +220,7 @@ TEST(prov_rdm_test, names_a_source_that_is_not_known)
         s.complete(s.rxcq, nullptr, &from);
         REQUIRE_EQ(from, s.peer);
         s.retry([&] { return fi_inject(s.ep, "ok", 3, s.peer); });
-        p.barrier();
+        s.barrier(p);
     };
     auto client = [](partner &p) {
         fabric_side s({});
@@ -235,7 +235,7 @@ TEST(prov_rdm_test, names_a_source_that_is_not_known)
         char buf[8];
         s.retry([&] { return fi_recv(s.ep, buf, 8, nullptr, s.peer, buf); });
         s.complete(s.rxcq);
-        p.barrier();
+        s.barrier(p);
     };
     EXPECT_EQ(run_pair(server, client), "");
     in_a_process([](partner &) { // not without FI_SOURCE
@@ -286,7 +286,7 @@ TEST(prov_rdm_test, counts_accesses_to_a_region)
         for (fid_mr *m : mr) {
             REQUIRE_EQ(fi_close(&m->fid), 0);
         }
-        p.barrier();
+        s.barrier(p);
     };
     auto client = [=](partner &p) {
         fabric_side s(options_of());
@@ -308,7 +308,7 @@ TEST(prov_rdm_test, counts_accesses_to_a_region)
             s.complete(s.txcq);
         }
         p.tell(1);
-        p.barrier();
+        s.barrier(p);
     };
     EXPECT_EQ(run_pair(server, client), "");
 }
@@ -369,7 +369,7 @@ TEST(prov_rdm_test, endpoints_share_receives)
             while (fi_cq_read(cqs[1], &e, 1) != 1) {
                 REQUIRE(std::chrono::steady_clock::now() < end);
             }
-            p.barrier();
+            s.barrier(p);
             REQUIRE_EQ(fi_close(&eps[1]->fid), 0);
             REQUIRE_EQ(fi_close(&srx->fid), 0);
             for (fid_cq *q : cqs) {
@@ -399,7 +399,7 @@ TEST(prov_rdm_test, endpoints_share_receives)
             s.serve_until_told(p);
             s.retry([&] { return fi_send(s.ep, "x", 1, nullptr, to[1], nullptr); });
             s.complete(s.txcq);
-            p.barrier();
+            s.barrier(p);
         };
         EXPECT_EQ(run_pair(server, client), "") << transports;
     }

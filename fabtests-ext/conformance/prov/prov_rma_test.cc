@@ -62,7 +62,7 @@ class prov_rma_test : public testing::TestWithParam<over> {
             p.tell(&r, sizeof(r));
             s.serve_until_told(p);
             look(s, memory);
-            p.barrier();
+            s.barrier(p);
         };
         auto init = [&](partner &p) {
             setenv("FI_UCXLIKE_TLS", transports, 1);
@@ -72,7 +72,7 @@ class prov_rma_test : public testing::TestWithParam<over> {
             p.hear(&r, sizeof(r));
             act(s, p, r);
             p.tell(1);
-            p.barrier();
+            s.barrier(p);
         };
         EXPECT_EQ(run_pair(target, init), "");
     }
@@ -275,7 +275,7 @@ TEST_P(prov_rma_test, logs_few_lines_of_many_refusals)
             lines += strstr(line, "is refused") != nullptr;
         }
         REQUIRE(lines >= 1 && lines <= 20);
-        p.barrier();
+        s.barrier(p);
     };
     auto initiator = [&](partner &p) {
         setenv("FI_UCXLIKE_TLS", transports, 1);
@@ -289,7 +289,7 @@ TEST_P(prov_rma_test, logs_few_lines_of_many_refusals)
             REQUIRE_EQ(error.err, FI_ENOKEY);
         }
         p.tell(1);
-        p.barrier();
+        s.barrier(p);
     };
     EXPECT_EQ(run_pair(target, initiator), "");
 }
@@ -374,7 +374,7 @@ TEST_P(prov_rma_test, ends_access_with_the_region)
                 act(s, p, r);
                 p.tell(1);
             }
-            p.barrier();
+            s.barrier(p);
         };
     };
     EXPECT_EQ(run_pair(role_of(true), role_of(false)), "");
@@ -411,7 +411,7 @@ class prov_rma_close_test : public prov_rma_test {
                 s.progress();
             }
             act(s, p, memory, mr);
-            p.barrier();
+            s.barrier(p);
         };
         auto initiator = [&](partner &p) {
             setenv("FI_UCXLIKE_TLS", transports, 1);
@@ -431,7 +431,7 @@ class prov_rma_close_test : public prov_rma_test {
             }
             s.complete(s.txcq);
             p.tell(3);
-            p.barrier();
+            s.barrier(p);
         };
         EXPECT_EQ(run_pair(target, initiator), "");
     }
@@ -593,7 +593,7 @@ TEST_P(prov_rma_test, keeps_the_order_of_writes_reads_and_messages)
                 act(s, p, r);
                 p.tell(1);
             }
-            p.barrier();
+            s.barrier(p);
         };
     };
     EXPECT_EQ(run_pair(role_of(true), role_of(false)), "");
