@@ -102,6 +102,7 @@ int control(fid_t fid, int command, void *)
         ret = fi_getname(&e->inner->fid, &own, &room);
         e->port = ntohs(own.sin_port);
         e->enabled = ret == 0;
+        widen(e->port);
     }
     return ret;
 }
@@ -264,6 +265,7 @@ ssize_t ep::submit(std::unique_ptr<request> r, const iovec *iov, void *const *de
         av::entry target = names->find(to);
         check_target(*r, target);
         r->to = target.inner;
+        r->port = target.port;
     }
     if (refusals > 0 && !receives(r->what)) {
         --refusals;
@@ -310,10 +312,25 @@ ssize_t ep::start(request *r)
     if (r->flags & FI_FENCE) {
         release(true);
     }
-    ssize_t ret = r->post(inner.get());
+    ssize_t ret = post(r);
     if (ret != 0) {
         void *context;
         queue->finish(r, &context);
+    }
+    return ret;
+}
+
+// What the inner core takes has a connection: the first time, that is new.
+ssize_t ep::post(request *r)
+{
+    bool receiving = receives(r->what);
+    uint16_t target = r->port; // it may be over when the post returns
+    ssize_t ret = r->post(inner.get());
+    if (ret == 0 && !receiving) {
+        std::lock_guard guard(wide_mutex_);
+        if (wide_.insert(target).second) {
+            widen(target);
+        }
     }
     return ret;
 }
@@ -322,7 +339,7 @@ ssize_t ep::start(request *r)
 bool ep::release_one(size_t index)
 {
     request *r = held[index];
-    ssize_t ret = r->post(inner.get());
+    ssize_t ret = post(r);
     if (ret == -FI_EAGAIN) {
         return false;
     }

@@ -204,6 +204,7 @@ struct request {
     iovec pieces[most];
     std::vector<char> copy; // of injected data
     fi_addr_t to;
+    uint16_t port; // of the target
     uint64_t tag;
     uint64_t ignore;
     uint64_t data;
@@ -275,7 +276,11 @@ struct ep {
     void check_target(const request &r, const av::entry &to) const;
     bool is_damaged(const request &r, size_t length) const;
     ssize_t start(request *r);
+    ssize_t post(request *r);
     bool release_one(size_t index);
+
+    std::mutex wide_mutex_;   // of what follows
+    std::set<uint16_t> wide_; // ports of targets whose connection is there
 };
 
 template <class Object, class Fid>
@@ -295,6 +300,10 @@ int open_av(fid_domain *domain, fi_av_attr *attr, fid_av **av, void *context);
 int open_cq(fid_domain *domain, fi_cq_attr *attr, fid_cq **cq, void *context);
 int open_ep(fid_domain *domain, fi_info *info, fid_ep **ep, void *context);
 extern fi_ops_mr mr_ops;
+
+// Enlarges the receive buffers of this process's streams from or to that port; those that come to
+// a listener later have its size. See sockets.cc.
+void widen(uint16_t port);
 
 // A sockaddr_in in so many bytes that look like nothing.
 void write_address(const profile &p, const sockaddr_in &from, void *to);
