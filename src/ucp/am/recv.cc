@@ -432,17 +432,15 @@ UCS_EXPORT ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data
     UCS_CHECK_ARG_PTR(worker, "ucp_am_recv_data_nbx: worker must not be NULL");
     UCS_CHECK_ARG_PTR(data_desc, "ucp_am_recv_data_nbx: data_desc must not be NULL");
     UCS_CHECK_ARG_PTR(param, "ucp_am_recv_data_nbx: param must not be NULL");
-    UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_AM),
-                      "ucp_am_recv_data_nbx: the context was created without UCP_FEATURE_AM");
-    ucs_status_t status = ucp::check_memory("ucp_am_recv_data_nbx", param);
+    ucp_datatype_t dt = ucp::datatype_of(param);
+    ucs_status_t status = ucp::check_operation("ucp_am_recv_data_nbx", worker->context,
+                                               UCP_FEATURE_AM, param, buffer, count, dt);
     if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
     }
     ucs::opt_guard guard(worker->lock);
     ucp::recv_desc *desc = ucp::usable_desc(data_desc);
     UCS_CHECK_ARG_PTR(desc, "ucp_am_recv_data_nbx: data_desc was received or released before");
-    ucp_datatype_t dt =
-        param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
     ucp_tag_recv_info_t info = {0, desc->length};
 
     if (desc->what == ucp::recv_desc::content::am) {

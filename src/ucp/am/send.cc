@@ -306,15 +306,10 @@ UCS_ALWAYS_INLINE ucs_status_t send_single(ucp_ep *ep, const am_args &a, size_t 
     return count(ranges[1], n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n));
 }
 
-UCS_ALWAYS_INLINE ucs_status_ptr_t am_send(const char *call, ucp_ep *ep, const am_args &a,
-                                           const ucp_request_param_t *param) noexcept
+UCS_ALWAYS_INLINE ucs_status_ptr_t send_host(const char *call, ucp_ep *ep, const am_args &a,
+                                             const ucp_request_param_t *param) noexcept
 {
     ucp_worker *worker = ep->worker;
-    UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_AM),
-                      "%s: the context was created without UCP_FEATURE_AM", call);
-    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK)) {
-        return UCS_STATUS_PTR(kind);
-    }
     UCS_CHECK_ARG_PTR(a.id <= UINT16_MAX, "%s: id %u is above %u", call, a.id, UINT16_MAX);
     UCS_CHECK_ARG_PTR(a.header_len == 0 || (a.header && a.header_len <= worker->max_am_header),
                       "%s: header_length %zu is above %zu, or header is NULL", call, a.header_len,
@@ -334,6 +329,23 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t am_send(const char *call, ucp_ep *ep, const a
         }
     }
     return send_slow(ep, a, param);
+}
+
+// Apart, so that the path of memory of the host keeps nothing for it.
+UCS_NOINLINE ucs_status_ptr_t send_examined(const char *call, ucp_ep *ep, const am_args &a,
+                                            const ucp_request_param_t *param) noexcept
+{
+    ucs_status_t status =
+        examine(call, ep->worker->context, UCP_FEATURE_AM, param, a.buffer, a.count, a.dt);
+    return status == UCS_OK ? send_host(call, ep, a, param) : UCS_STATUS_PTR(status);
+}
+
+UCS_ALWAYS_INLINE ucs_status_ptr_t am_send(const char *call, ucp_ep *ep, const am_args &a,
+                                           const ucp_request_param_t *param) noexcept
+{
+    return takes_as_is(ep->worker->context, UCP_FEATURE_AM, param)
+               ? send_host(call, ep, a, param)
+               : send_examined(call, ep, a, param);
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include "ucp/core/print.h"
 #include "ucp/core/request.h"
 #include "ucs/check.h"
+#include "ucs/device_memory.h"
 #include "ucs/error.h"
 
 #include <cstring>
@@ -73,6 +74,8 @@ ucs_status_t ucp_init_version(unsigned api_major, unsigned api_minor, const ucp_
             config = own.get();
         }
         auto context = std::make_unique<ucp_context>(params, config);
+        ucs::device_memory::load_drivers();
+        context->look_for_drivers();
         if (context->features == 0) {
             ucs_warn("ucp_init: params->features is empty");
         }
@@ -101,7 +104,9 @@ ucs_status_t ucp_context_query(ucp_context_h context, ucp_context_attr_t *attr)
             context->mt_workers_shared ? UCS_THREAD_MODE_MULTI : UCS_THREAD_MODE_SINGLE;
     }
     if (attr->field_mask & UCP_ATTR_FIELD_MEMORY_TYPES) {
-        attr->memory_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+        // Managed memory is served as the host's, that of the devices is not.
+        attr->memory_types = ucs::device_memory::known_kinds() &
+                             ~(UCS_BIT(UCS_MEMORY_TYPE_CUDA) | UCS_BIT(UCS_MEMORY_TYPE_ROCM));
     }
     if (attr->field_mask & UCP_ATTR_FIELD_NAME) {
         strncpy(attr->name, context->name.c_str(), UCP_ENTITY_NAME_MAX - 1);

@@ -73,6 +73,7 @@ ucs_status_t ucp_worker_create(ucp_context_h context, const ucp_worker_params_t 
                       "ucp_worker_create: params->am_alignment %zu is not a power of two",
                       alignment);
     }
+    context->look_for_drivers();
     return ucs::guard([&] { *worker_p = new ucp_worker(context, params); });
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A context: the configuration of one ucp_init() and the transport resources it allows. It opens
-// the memory domains; the interfaces belong to the workers. Everything here is constant after
-// construction, so workers of several threads read it without a lock.
+// the memory domains; the interfaces belong to the workers. Nearly everything here is constant
+// after construction, so workers of several threads read it without a lock.
 #pragma once
 
 #include "ucp/core/config.h"
@@ -50,6 +50,14 @@ struct ucp_context {
 
     bool has_feature(uint64_t bits) const noexcept { return (features & bits) != 0; }
 
+    // Whether an operation of this feature takes a buffer as it is: until a driver that may know
+    // the buffer is in the process.
+    bool takes_any_buffer(uint64_t feature) const noexcept
+    {
+        return (unexamined.load(std::memory_order_relaxed) & feature) != 0;
+    }
+    void look_for_drivers() noexcept;
+
     // Whether workers open this resource unasked.
     bool default_open(const ucp::tl_resource &rsc) const noexcept;
 
@@ -62,7 +70,8 @@ struct ucp_context {
     ucp::config_source source;
     std::string name;
     uint64_t features = 0;
-    size_t request_size = 0; // the user's part
+    std::atomic<uint64_t> unexamined{0}; // features, or none
+    size_t request_size = 0;             // the user's part
     void (*request_init)(void *request) = nullptr;
     void (*request_cleanup)(void *request) = nullptr;
     ucp_tag_t tag_sender_mask = 0;

@@ -303,7 +303,29 @@ struct map_request {
     bool alloc;
     bool fixed;
     bool import;
+    ucs_memory_type_t kind;
 };
+
+// What is said of the memory, or what its driver says; UNSUPPORTED if it is a device's.
+ucs_status_t read_kind(const ucp_mem_map_params_t *params, map_request *m) noexcept
+{
+    unsigned type = params->field_mask & UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE
+                        ? raw_value(params->memory_type)
+                        : unsigned(UCS_MEMORY_TYPE_UNKNOWN);
+    if (is_device_memory(type) ||
+        (m->alloc && is_known_memory(type) && type != UCS_MEMORY_TYPE_HOST)) {
+        ucs_error(
+            "ucp_mem_map: params->memory_type %u, %s, is not supported: use memory of the host",
+            type, ucs::device_memory::name(static_cast<ucs_memory_type_t>(type)));
+        return UCS_ERR_UNSUPPORTED;
+    }
+    m->kind = is_known_memory(type) ? static_cast<ucs_memory_type_t>(type) : UCS_MEMORY_TYPE_HOST;
+    if (m->alloc || m->length == 0 || is_known_memory(type)) {
+        return UCS_OK;
+    }
+    m->kind = ucs::device_memory::find(m->address).type;
+    return check_address("ucp_mem_map", "params->address", m->address, m->length);
+}
 
 ucs_status_t read_params(const ucp_mem_map_params_t *params, map_request *m)
 {
@@ -328,14 +350,7 @@ ucs_status_t read_params(const ucp_mem_map_params_t *params, map_request *m)
     UCS_CHECK_ARG((m->flags & (UCP_MEM_MAP_NONBLOCK | UCP_MEM_MAP_LOCK)) !=
                       (UCP_MEM_MAP_NONBLOCK | UCP_MEM_MAP_LOCK),
                   "ucp_mem_map: params->flags must not have both NONBLOCK and LOCK");
-    // What is not known to be on a device may be in host memory.
-    unsigned type = mask & UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE ? raw_value(params->memory_type)
-                                                               : unsigned(UCS_MEMORY_TYPE_HOST);
-    if (is_device_memory(type)) {
-        ucs_error("ucp_mem_map: params->memory_type %u: only host memory is supported", type);
-        return UCS_ERR_UNSUPPORTED;
-    }
-    return UCS_OK;
+    return read_kind(params, m);
 }
 
 // Throws ucs::error or bad_alloc.
@@ -346,7 +361,7 @@ ucp_mem *map(ucp_context *context, const ucp_mem_map_params_t *params, const map
     mem->address = wanted.address;
     mem->length = wanted.length;
     mem->alloc_md = -1;
-    mem->mem_type = UCS_MEMORY_TYPE_HOST;
+    mem->mem_type = wanted.kind;
     const unsigned access = access_of(params);
     mem->denied = denied_by(access);
     if (wanted.alloc && wanted.length != 0) {
@@ -387,6 +402,7 @@ UCS_EXPORT ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_par
     UCS_CHECK_ARG(context, "ucp_mem_map: context must not be NULL");
     UCS_CHECK_ARG(params, "ucp_mem_map: params must not be NULL");
     UCS_CHECK_ARG(memh_p, "ucp_mem_map: memh_p must not be NULL");
+    context->look_for_drivers();
     ucp::map_request wanted;
     ucs_status_t status = ucp::read_params(params, &wanted);
     if (status != UCS_OK) {

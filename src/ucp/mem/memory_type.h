@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Kinds of memory: buffers lie in the host's. What is said to be a device's is refused. Numbers
-// above those have changed between versions of UCX, and count as not told.
+// Kinds of memory: buffers lie where the processor loads and stores, which managed memory does.
+// What is a device's, by the caller's word or the driver's, is refused. Numbers above those have
+// changed between versions of UCX, and count as not told.
 #pragma once
 
-#include "ucp/core/raw_value.h"
+#include "ucp/core/context.h"
 #include "ucs/compiler.h"
-#include "ucs/log.h"
+#include "ucs/device_memory.h"
 
 #include <ucp/api/ucp.h>
 
@@ -14,21 +15,53 @@ namespace ucp {
 
 inline bool is_device_memory(unsigned type) noexcept
 {
-    return type >= UCS_MEMORY_TYPE_CUDA && type <= UCS_MEMORY_TYPE_ROCM_MANAGED;
+    return type == UCS_MEMORY_TYPE_CUDA || type == UCS_MEMORY_TYPE_ROCM;
 }
 
-// UCS_OK, or the status to return.
-inline ucs_status_t check_memory(const char *call, const ucp_request_param_t *param) noexcept
+// The caller's word is taken for a kind that it names.
+inline bool is_known_memory(unsigned type) noexcept
 {
-    if (UCS_LIKELY(!(param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMORY_TYPE))) {
-        return UCS_OK;
-    }
-    unsigned type = raw_value(param->memory_type);
-    if (!is_device_memory(type)) {
-        return UCS_OK;
-    }
-    ucs_error("%s: param->memory_type %u: only host memory is supported", call, type);
-    return UCS_ERR_UNSUPPORTED;
+    return type <= UCS_MEMORY_TYPE_ROCM_MANAGED;
+}
+
+// UCS_OK, or UNSUPPORTED with a line in the log if `length` bytes at `address`, called `what`, are
+// a device's.
+ucs_status_t check_address(const char *call, const char *what, const void *address,
+                           size_t length) noexcept;
+
+// The same for a buffer of any datatype, of which param may say what memory it is. param may be
+// NULL.
+UCS_NOINLINE ucs_status_t examine_buffer(const char *call, const ucp_request_param_t *param,
+                                         const void *buffer, size_t count,
+                                         ucp_datatype_t dt) noexcept;
+
+// Whether an operation goes on without a look at its buffer. param may be NULL.
+UCS_ALWAYS_INLINE bool takes_as_is(const ucp_context *context, uint64_t feature,
+                                   const ucp_request_param_t *param) noexcept
+{
+    return UCS_LIKELY(context->takes_any_buffer(feature) &&
+                      !(param && param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMORY_TYPE));
+}
+
+// What else is to be said of it: INVALID_PARAM if the context has not the feature, UNSUPPORTED for
+// memory of a device, both with a line in the log.
+UCS_NOINLINE ucs_status_t examine(const char *call, const ucp_context *context, uint64_t feature,
+                                  const ucp_request_param_t *param, const void *buffer,
+                                  size_t count, ucp_datatype_t dt) noexcept;
+
+inline ucs_status_t check_operation(const char *call, const ucp_context *context, uint64_t feature,
+                                    const ucp_request_param_t *param, const void *buffer,
+                                    size_t count, ucp_datatype_t dt) noexcept
+{
+    return takes_as_is(context, feature, param)
+               ? UCS_OK
+               : examine(call, context, feature, param, buffer, count, dt);
+}
+
+inline ucp_datatype_t datatype_of(const ucp_request_param_t *param) noexcept
+{
+    return param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype
+                                                            : ucp_dt_make_contig(1);
 }
 
 } // namespace ucp

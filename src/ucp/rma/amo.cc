@@ -111,6 +111,13 @@ struct amo_args {
     ucp_rkey *rkey;
 };
 
+ucs_status_t check_reply(const char *call, const void *reply, size_t size) noexcept
+{
+    return UCS_LIKELY(!ucs::device_memory::possible())
+               ? UCS_OK
+               : check_address(call, "the reply buffer", reply, size);
+}
+
 ucs_status_ptr_t amo(const amo_args &a, const ucp_request_param_t *param) noexcept
 {
     UCS_CHECK_ARG_PTR(a.ep, "%s: ep must not be NULL", a.call);
@@ -126,6 +133,9 @@ ucs_status_ptr_t amo(const amo_args &a, const ucp_request_param_t *param) noexce
         "%s: the context was created without UCP_FEATURE_AMO%zu", a.call, a.size * 8);
     UCS_CHECK_ARG_PTR(a.result || (a.op != UCP_ATOMIC_OP_SWAP && a.op != UCP_ATOMIC_OP_CSWAP),
                       "%s: SWAP and CSWAP need a reply buffer", a.call);
+    if (ucs_status_t kind = check_reply(a.call, a.result, a.size); UCS_UNLIKELY(kind != UCS_OK)) {
+        return UCS_STATUS_PTR(kind);
+    }
     ucs::opt_guard guard(ep->worker->lock);
     ucs_status_t status = ep->check_usable();
     if (status != UCS_OK) {
@@ -247,7 +257,11 @@ UCS_EXPORT ucs_status_ptr_t ucp_atomic_op_nbx(ucp_ep_h ep, ucp_atomic_op_t opcod
         param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE &&
             (param->datatype == ucp_dt_make_contig(4) || param->datatype == ucp_dt_make_contig(8)),
         "ucp_atomic_op_nbx: param->datatype must be contiguous of 4 or 8 bytes");
-    ucs_status_t status = ucp::check_memory("ucp_atomic_op_nbx", param);
+    ucs_status_t status = UCS_OK;
+    if (UCS_UNLIKELY(param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMORY_TYPE ||
+                     ucs::device_memory::possible())) {
+        status = ucp::examine_buffer("ucp_atomic_op_nbx", param, buffer, count, param->datatype);
+    }
     if (UCS_UNLIKELY(status != UCS_OK)) {
         return UCS_STATUS_PTR(status);
     }
@@ -257,6 +271,10 @@ UCS_EXPORT ucs_status_ptr_t ucp_atomic_op_nbx(ucp_ep_h ep, ucp_atomic_op_t opcod
     uint64_t value = ucp::load(buffer, size);
     uint64_t compare = 0;
     if (opcode == UCP_ATOMIC_OP_CSWAP && reply) {
+        status = ucp::check_reply("ucp_atomic_op_nbx", reply, size);
+        if (status != UCS_OK) {
+            return UCS_STATUS_PTR(status);
+        }
         compare = value;
         value = ucp::load(reply, size);
     }
@@ -297,6 +315,10 @@ UCS_EXPORT ucs_status_ptr_t ucp_atomic_fetch_nb(ucp_ep_h ep, ucp_atomic_fetch_op
                       "ucp_atomic_fetch_nb: op_size %zu is not 4 or 8", op_size);
     uint64_t compare = 0;
     if (opcode == UCP_ATOMIC_FETCH_OP_CSWAP) {
+        ucs_status_t status = ucp::check_reply("ucp_atomic_fetch_nb", result, op_size);
+        if (status != UCS_OK) {
+            return UCS_STATUS_PTR(status);
+        }
         compare = value;
         value = ucp::load(result, static_cast<uint8_t>(op_size));
     }

@@ -95,7 +95,7 @@ const message_protocols get_messages = {
 
 ucs_status_ptr_t get(const rma_args &a, const ucp_request_param_t *param) noexcept
 {
-    ucs_status_t status = check_rma(a);
+    ucs_status_t status = check_rma(a, param);
     if (UCS_UNLIKELY(status != UCS_OK)) {
         return UCS_STATUS_PTR(status);
     }
@@ -250,10 +250,6 @@ UCS_EXPORT ucs_status_ptr_t ucp_get_nbx(ucp_ep_h ep, void *buffer, size_t count,
                                         const ucp_request_param_t *param)
 {
     UCS_CHECK_ARG_PTR(param, "ucp_get_nbx: param must not be NULL");
-    ucs_status_t status = ucp::check_memory("ucp_get_nbx", param);
-    if (UCS_UNLIKELY(status != UCS_OK)) {
-        return UCS_STATUS_PTR(status);
-    }
     ucp_datatype_t dt =
         param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
     const ucp::rma_args args = {"ucp_get_nbx", ep, buffer, count, dt, remote_addr, rkey};

@@ -12,11 +12,14 @@
 
 namespace ucp {
 
-ucs_status_t check_rma(const rma_args &a) noexcept
+ucs_status_t check_rma(const rma_args &a, const ucp_request_param_t *param) noexcept
 {
     UCS_CHECK_ARG(a.ep, "%s: ep must not be NULL", a.call);
-    UCS_CHECK_ARG(a.ep->worker->context->has_feature(UCP_FEATURE_RMA),
-                  "%s: the context was created without UCP_FEATURE_RMA", a.call);
+    ucs_status_t status = check_operation(a.call, a.ep->worker->context, UCP_FEATURE_RMA, param,
+                                          a.buffer, a.count, a.dt);
+    if (UCS_UNLIKELY(status != UCS_OK)) {
+        return status;
+    }
     if (a.count == 0) {
         return UCS_OK;
     }
@@ -174,7 +177,7 @@ const message_protocols put_messages = {
 
 ucs_status_ptr_t put(const rma_args &a, const ucp_request_param_t *param) noexcept
 {
-    ucs_status_t status = check_rma(a);
+    ucs_status_t status = check_rma(a, param);
     if (UCS_UNLIKELY(status != UCS_OK)) {
         return UCS_STATUS_PTR(status);
     }
@@ -328,10 +331,6 @@ UCS_EXPORT ucs_status_ptr_t ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t 
                                         const ucp_request_param_t *param)
 {
     UCS_CHECK_ARG_PTR(param, "ucp_put_nbx: param must not be NULL");
-    ucs_status_t status = ucp::check_memory("ucp_put_nbx", param);
-    if (UCS_UNLIKELY(status != UCS_OK)) {
-        return UCS_STATUS_PTR(status);
-    }
     ucp_datatype_t dt =
         param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
     const ucp::rma_args args = {"ucp_put_nbx", ep,  const_cast<void *>(buffer), count, dt,

@@ -30,8 +30,8 @@ struct rma_args {
 ucs_status_ptr_t put(const rma_args &a, const ucp_request_param_t *param) noexcept;
 ucs_status_ptr_t get(const rma_args &a, const ucp_request_param_t *param) noexcept;
 
-// Common checks; UCS_OK, or the status to return.
-ucs_status_t check_rma(const rma_args &a) noexcept;
+// Common checks; UCS_OK, or the status to return. param may be NULL.
+ucs_status_t check_rma(const rma_args &a, const ucp_request_param_t *param) noexcept;
 
 // The first use of a key, and with UCX_STATS_DEST every one.
 UCS_NOINLINE char *slow_direct_address(ucp_rkey *rkey, uint64_t address, size_t length,

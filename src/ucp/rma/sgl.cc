@@ -73,8 +73,11 @@ ucs_status_t check_element(const char *call, const ucp_ep *ep, const lists &l, s
 ucs_status_t check_lists(const rma_args &a, const ucp_request_param_t *param) noexcept
 {
     UCS_CHECK_ARG(a.ep, "%s: ep must not be NULL", a.call);
-    UCS_CHECK_ARG(a.ep->worker->context->has_feature(UCP_FEATURE_RMA),
-                  "%s: the context was created without UCP_FEATURE_RMA", a.call);
+    ucs_status_t known = check_operation(a.call, a.ep->worker->context, UCP_FEATURE_RMA, param,
+                                         a.buffer, a.count, a.dt);
+    if (known != UCS_OK) {
+        return known;
+    }
     UCS_CHECK_ARG((a.dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_SGL &&
                       has(param, UCP_OP_ATTR_FIELD_REMOTE_DATATYPE) &&
                       (param->remote_datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_SGL,

@@ -147,10 +147,10 @@ ucs_status_ptr_t stream_recv(const char *call, ucp_ep *ep, void *buffer, size_t 
                              const ucp_request_param_t *param) noexcept
 {
     ucp_worker *worker = ep->worker;
-    UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_STREAM),
-                      "%s: the context was created without UCP_FEATURE_STREAM", call);
     UCS_CHECK_ARG_PTR(length_p, "%s: length must not be NULL", call);
-    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK)) {
+    if (ucs_status_t kind =
+            check_operation(call, worker->context, UCP_FEATURE_STREAM, param, buffer, count, dt);
+        UCS_UNLIKELY(kind != UCS_OK)) {
         return UCS_STATUS_PTR(kind);
     }
     ucs::opt_guard guard(worker->lock);

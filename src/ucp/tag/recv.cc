@@ -152,19 +152,11 @@ ucs_status_ptr_t recv_kept(ucp_worker *worker, void *buffer, size_t count, ucp_d
     return post_return(req, param);
 }
 
-UCS_ALWAYS_INLINE ucs_status_ptr_t tag_recv(const char *call, ucp_worker *worker, void *buffer,
-                                            size_t count, ucp_tag_t tag, ucp_tag_t mask,
-                                            const ucp_request_param_t *param) noexcept
+UCS_ALWAYS_INLINE ucs_status_ptr_t recv_host(ucp_worker *worker, void *buffer, size_t count,
+                                             ucp_tag_t tag, ucp_tag_t mask,
+                                             const ucp_request_param_t *param) noexcept
 {
-    UCS_CHECK_ARG_PTR(worker, "%s: worker must not be NULL", call);
-    UCS_CHECK_ARG_PTR(param, "%s: param must not be NULL", call);
-    UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_TAG),
-                      "%s: the context was created without UCP_FEATURE_TAG", call);
-    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK)) {
-        return UCS_STATUS_PTR(kind);
-    }
-    ucp_datatype_t dt =
-        param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
+    ucp_datatype_t dt = datatype_of(param);
     ucs::opt_guard guard(worker->lock);
     worker_proto *proto = worker->proto.get();
     bool force = param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
@@ -191,24 +183,43 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t tag_recv(const char *call, ucp_worker *worker
     return req->user();
 }
 
+UCS_NOINLINE ucs_status_ptr_t recv_examined(const char *call, ucp_worker *worker, void *buffer,
+                                            size_t count, ucp_tag_t tag, ucp_tag_t mask,
+                                            const ucp_request_param_t *param) noexcept
+{
+    ucs_status_t status =
+        examine(call, worker->context, UCP_FEATURE_TAG, param, buffer, count, datatype_of(param));
+    return status == UCS_OK ? recv_host(worker, buffer, count, tag, mask, param)
+                            : UCS_STATUS_PTR(status);
+}
+
+UCS_ALWAYS_INLINE ucs_status_ptr_t tag_recv(const char *call, ucp_worker *worker, void *buffer,
+                                            size_t count, ucp_tag_t tag, ucp_tag_t mask,
+                                            const ucp_request_param_t *param) noexcept
+{
+    UCS_CHECK_ARG_PTR(worker, "%s: worker must not be NULL", call);
+    UCS_CHECK_ARG_PTR(param, "%s: param must not be NULL", call);
+    return takes_as_is(worker->context, UCP_FEATURE_TAG, param)
+               ? recv_host(worker, buffer, count, tag, mask, param)
+               : recv_examined(call, worker, buffer, count, tag, mask, param);
+}
+
 ucs_status_ptr_t msg_recv(const char *call, ucp_worker *worker, void *buffer, size_t count,
                           ucp_tag_message_h message, const ucp_request_param_t *param) noexcept
 {
     UCS_CHECK_ARG_PTR(worker, "%s: worker must not be NULL", call);
     UCS_CHECK_ARG_PTR(message, "%s: message must not be NULL", call);
     UCS_CHECK_ARG_PTR(param, "%s: param must not be NULL", call);
-    UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_TAG),
-                      "%s: the context was created without UCP_FEATURE_TAG", call);
-    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK)) {
-        return UCS_STATUS_PTR(kind);
+    ucs_status_t status = check_operation(call, worker->context, UCP_FEATURE_TAG, param, buffer,
+                                          count, datatype_of(param));
+    if (UCS_UNLIKELY(status != UCS_OK)) {
+        return UCS_STATUS_PTR(status);
     }
     ucs::opt_guard guard(worker->lock);
     auto *desc = reinterpret_cast<recv_desc *>(message);
     UCS_CHECK_ARG_PTR(!desc->match.is_waiting(), "%s: message was not removed by ucp_tag_probe_nb",
                       call);
-    ucp_datatype_t dt =
-        param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
-    return recv_kept(worker, buffer, count, dt, desc, param);
+    return recv_kept(worker, buffer, count, datatype_of(param), desc, param);
 }
 
 // A whole message that came by itself.

@@ -204,18 +204,11 @@ UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const void *buffer, size_t c
     return send_request(req, param);
 }
 
-UCS_ALWAYS_INLINE ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const void *buffer,
-                                            size_t count, uint64_t tag,
-                                            const ucp_request_param_t *param, bool sync) noexcept
+UCS_ALWAYS_INLINE ucs_status_ptr_t send_host(const char *call, ucp_ep *ep, const void *buffer,
+                                             size_t count, uint64_t tag,
+                                             const ucp_request_param_t *param, bool sync) noexcept
 {
-    UCS_CHECK_ARG_PTR(ep, "%s: ep must not be NULL", call);
-    UCS_CHECK_ARG_PTR(param, "%s: param must not be NULL", call);
     ucp_worker *worker = ep->worker;
-    UCS_CHECK_ARG_PTR(worker->context->has_feature(UCP_FEATURE_TAG),
-                      "%s: the context was created without UCP_FEATURE_TAG", call);
-    if (ucs_status_t kind = check_memory(call, param); UCS_UNLIKELY(kind != UCS_OK)) {
-        return UCS_STATUS_PTR(kind);
-    }
     uint32_t mask = param->op_attr_mask;
     ucp_datatype_t dt = mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
     ucs::opt_guard guard(worker->lock);
@@ -247,6 +240,28 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const 
                           (UCP_OP_ATTR_FLAG_FAST_CMPL | UCP_OP_ATTR_FLAG_MULTI_SEND),
                       "%s: param->op_attr_mask must not have both FAST_CMPL and MULTI_SEND", call);
     return send_slow(ep, buffer, count, dt, tag, param, sync);
+}
+
+// Apart, so that the path of memory of the host keeps nothing for it.
+UCS_NOINLINE ucs_status_ptr_t send_examined(const char *call, ucp_ep *ep, const void *buffer,
+                                            size_t count, uint64_t tag,
+                                            const ucp_request_param_t *param, bool sync) noexcept
+{
+    ucs_status_t status = examine(call, ep->worker->context, UCP_FEATURE_TAG, param, buffer, count,
+                                  datatype_of(param));
+    return status == UCS_OK ? send_host(call, ep, buffer, count, tag, param, sync)
+                            : UCS_STATUS_PTR(status);
+}
+
+UCS_ALWAYS_INLINE ucs_status_ptr_t tag_send(const char *call, ucp_ep *ep, const void *buffer,
+                                            size_t count, uint64_t tag,
+                                            const ucp_request_param_t *param, bool sync) noexcept
+{
+    UCS_CHECK_ARG_PTR(ep, "%s: ep must not be NULL", call);
+    UCS_CHECK_ARG_PTR(param, "%s: param must not be NULL", call);
+    return takes_as_is(ep->worker->context, UCP_FEATURE_TAG, param)
+               ? send_host(call, ep, buffer, count, tag, param, sync)
+               : send_examined(call, ep, buffer, count, tag, param, sync);
 }
 
 } // namespace

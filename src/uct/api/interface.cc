@@ -4,6 +4,7 @@
 #include <uct/api/uct.h>
 
 #include "ucs/check.h"
+#include "ucs/device_memory.h"
 #include "ucs/error.h"
 #include "ucs/stats/stats.h"
 #include "uct/base/cm.h"
@@ -95,6 +96,7 @@ ucs_status_t uct_md_open(uct_component_h component, const char *md_name,
     UCS_CHECK_ARG(md_name, "uct_md_open: md_name must not be NULL");
     UCS_CHECK_ARG(config, "uct_md_open: config must not be NULL");
     UCS_CHECK_ARG(md_p, "uct_md_open: md_p must not be NULL");
+    ucs::device_memory::load_drivers();
     return ucs::guard([&] { *md_p = component->open_md(md_name, *config); });
 }
 
@@ -107,7 +109,10 @@ ucs_status_t uct_md_query(uct_md_h md, uct_md_attr_t *md_attr)
 {
     UCS_CHECK_ARG(md, "uct_md_query: md must not be NULL");
     UCS_CHECK_ARG(md_attr, "uct_md_query: md_attr must not be NULL");
-    return ucs::guard([&] { md->query(md_attr); });
+    return ucs::guard([&] {
+        md->query(md_attr);
+        md_attr->cap.detect_mem_types |= ucs::device_memory::known_kinds();
+    });
 }
 
 ucs_status_t uct_md_query_tl_resources(uct_md_h md, uct_tl_resource_desc_t **resources_p,

@@ -3,6 +3,7 @@
 #include <uct/api/v2/uct_v2.h>
 
 #include "ucs/check.h"
+#include "ucs/device_memory.h"
 #include "ucs/error.h"
 #include "uct/base/md.h"
 
@@ -79,6 +80,7 @@ ucs_status_t uct_md_query_v2(uct_md_h md, uct_md_attr_v2_t *md_attr)
         }
         uct_md_attr_t attr;
         md->query(&attr);
+        attr.cap.detect_mem_types |= ucs::device_memory::known_kinds();
         fill(*md_attr, attr);
     });
 }

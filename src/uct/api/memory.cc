@@ -4,6 +4,7 @@
 #include <uct/api/uct.h>
 
 #include "ucs/check.h"
+#include "ucs/device_memory.h"
 #include "ucs/error.h"
 #include "ucs/sockaddr.h"
 #include "ucs/sys.h"
@@ -121,6 +122,18 @@ bool is_mapped(const void *address, size_t length)
     return !pages.empty() && msync(pages.data(), pages.size(), MS_ASYNC) == 0;
 }
 
+// Throws ucs::error for memory that the processor cannot load.
+void refuse_device(const void *address)
+{
+    ucs_memory_type_t type = ucs::device_memory::find(address).type;
+    if (!ucs::device_memory::is_host(type)) {
+        throw ucs::error(UCS_ERR_UNSUPPORTED,
+                         "uct_md_mem_reg: address %p is %s, which is not supported: use memory of "
+                         "the host",
+                         address, ucs::device_memory::name(type));
+    }
+}
+
 ucs_status_t populate(char *address, size_t length)
 {
     std::span<char> pages = pages_of(address, length);
@@ -161,7 +174,10 @@ ucs_status_t uct_md_mem_reg(uct_md_h md, void *address, size_t length, unsigned 
     UCS_CHECK_ARG(length > 0, "uct_md_mem_reg: length must not be 0");
     UCS_CHECK_ARG((flags & ~known_reg_flags) == 0, "uct_md_mem_reg: flags 0x%x are not known",
                   flags & ~known_reg_flags);
-    auto reg = [&] { *memh_p = md->reg(address, length, flags); };
+    auto reg = [&] {
+        refuse_device(address);
+        *memh_p = md->reg(address, length, flags);
+    };
     return flags & UCT_MD_MEM_FLAG_HIDE_ERRORS ? ucs::guard_quietly(reg) : ucs::guard(reg);
 }
 
@@ -194,21 +210,24 @@ ucs_status_t uct_md_mem_query(uct_md_h md, const void *address, size_t length,
     UCS_CHECK_ARG(md, "uct_md_mem_query: md must not be NULL");
     UCS_CHECK_ARG(address && length > 0, "uct_md_mem_query: address and length must name memory");
     UCS_CHECK_ARG(mem_attr, "uct_md_mem_query: mem_attr must not be NULL");
-    if (!is_mapped(address, length)) {
+    ucs::device_memory::look();
+    ucs::device_memory::allocation known = ucs::device_memory::find(address);
+    // A device's need not be mapped here.
+    if (known.type == UCS_MEMORY_TYPE_HOST && !is_mapped(address, length)) {
         return UCS_ERR_INVALID_ADDR; // not logged: callers ask one domain after the other
     }
     uint64_t mask = mem_attr->field_mask;
     if (mask & UCT_MD_MEM_ATTR_FIELD_MEM_TYPE) {
-        mem_attr->mem_type = UCS_MEMORY_TYPE_HOST;
+        mem_attr->mem_type = known.type;
     }
     if (mask & UCT_MD_MEM_ATTR_FIELD_SYS_DEV) {
         mem_attr->sys_dev = UCS_SYS_DEVICE_ID_UNKNOWN;
     }
     if (mask & UCT_MD_MEM_ATTR_FIELD_BASE_ADDRESS) {
-        mem_attr->base_address = const_cast<void *>(address);
+        mem_attr->base_address = known.base ? known.base : const_cast<void *>(address);
     }
     if (mask & UCT_MD_MEM_ATTR_FIELD_ALLOC_LENGTH) {
-        mem_attr->alloc_length = length;
+        mem_attr->alloc_length = known.length ? known.length : length;
     }
     if (mask & UCT_MD_MEM_ATTR_FIELD_DMABUF_FD) {
         mem_attr->dmabuf_fd = UCT_DMABUF_FD_INVALID;
