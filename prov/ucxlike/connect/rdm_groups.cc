@@ -3,6 +3,7 @@
 // The multicast groups of an RDM endpoint, and what members ask each other about them.
 #include "prov/ucxlike/connect/mc.h"
 #include "prov/ucxlike/connect/rdm.h"
+#include "prov/ucxlike/data/rma.h"
 #include "prov/ucxlike/data/rx.h"
 
 #include "ucs/sys.h"
