@@ -2,8 +2,8 @@
 # Compiles each folder of the engine, of the provider and of the tools as one file, and several suites as one, since most
 # of what the compiler reads is headers:
 #   MAKEFILES=/path/to/unity.mk make
-# It replaces the lists of objects, so it is read before the Makefile. All builds of `./quickstart check` are made so but
-# the one that is installed.
+# It replaces the lists of objects, so it is read before the Makefile. All builds of `./quickstart` are made so; `make
+# check-sources` reads the sources one by one.
 unity_root := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
 # libfabric, loaded late, is a library of its own.
 unity_core := $(filter-out %/late/,$(sort $(dir $(wildcard $(addprefix $(unity_root),src/base/*.cc src/uc[stp]/*.cc \
