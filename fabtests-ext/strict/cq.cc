@@ -55,7 +55,7 @@ ssize_t read(fid_cq *fid, void *buffer, size_t count)
     // The formats are beginnings of each other.
     for (ssize_t i = 0; i < n; ++i) {
         auto *r = static_cast<request *>(entries[i].op_context);
-        if (!r || queue->finish(r, &entries[i].op_context)) {
+        if (!r || queue->completed(r, entries[i], &entries[i].op_context)) {
             memcpy(static_cast<char *>(buffer) + static_cast<size_t>(seen++) * size, &entries[i],
                    size);
         }
@@ -127,6 +127,15 @@ void cq::fail(request *r, int error)
     finish(r, &entry.op_context); // an error is seen in any case
     std::lock_guard guard(mutex);
     lost.push_back(entry);
+}
+
+bool cq::completed(request *r, const fi_cq_tagged_entry &entry, void **context)
+{
+    if ((r->flags & FI_MULTI_RECV) && !(entry.flags & FI_MULTI_RECV)) {
+        *context = r->context;
+        return r->reported && r->owner;
+    }
+    return finish(r, context);
 }
 
 bool cq::finish(request *r, void **context)

@@ -125,12 +125,21 @@ ssize_t cancel(fid_t fid, void *context)
     return found ? fi_cancel(&e->inner->fid, found) : -FI_ENOENT;
 }
 
+int setopt(fid_t fid, int level, int name, const void *value, size_t length)
+{
+    auto *e = self<ep>(fid);
+    if (name != FI_OPT_MIN_MULTI_RECV || !(e->about().caps & FI_MULTI_RECV)) {
+        return -FI_ENOPROTOOPT;
+    }
+    return fi_setopt(&e->inner->fid, level, name, value, length);
+}
+
 fi_ops ep_fid_ops = {sizeof(fi_ops), close_ep, bind_ep, control, no_op, no_op, no_op};
 fi_ops_ep ep_ops = {
     .size = sizeof(fi_ops_ep),
     .cancel = cancel,
     .getopt = [](fid_t, int, int, void *, size_t *) -> int { return -FI_ENOPROTOOPT; },
-    .setopt = [](fid_t, int, int, const void *, size_t) -> int { return -FI_ENOPROTOOPT; },
+    .setopt = setopt,
     .tx_ctx = no_op,
     .rx_ctx = no_op,
     .rx_size_left = no_op,
@@ -253,6 +262,9 @@ ssize_t ep::submit(std::unique_ptr<request> r, const iovec *iov, void *const *de
     }
     if (count > p.iov_limit) {
         forbid(p, "%zu pieces where %zu are allowed", count, p.iov_limit);
+    }
+    if ((r->flags & FI_MULTI_RECV) && !(p.caps & FI_MULTI_RECV)) {
+        forbid(p, "a receive buffer is to be shared by messages");
     }
     size_t length = total(iov, count);
     check_size(*r, length);

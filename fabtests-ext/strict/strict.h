@@ -64,7 +64,7 @@ extern const std::span<const profile> profiles;
 
 constexpr uint64_t base_caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_READ | FI_WRITE |
                                FI_REMOTE_READ | FI_REMOTE_WRITE | FI_LOCAL_COMM | FI_REMOTE_COMM;
-constexpr uint64_t all_caps = base_caps | FI_TAGGED | FI_ATOMIC;
+constexpr uint64_t all_caps = base_caps | FI_TAGGED | FI_ATOMIC | FI_MULTI_RECV;
 constexpr uint64_t all_orders = FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | FI_ORDER_WAR |
                                 FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW |
                                 FI_ORDER_SAS;
@@ -234,6 +234,8 @@ struct cq {
     ~cq();
     // Ends a request that was held with an error, which the user reads next.
     void fail(request *r, int error);
+    // What the user is to see of a completion; takes the request out unless more will come.
+    bool completed(request *r, const fi_cq_tagged_entry &entry, void **context);
     // Takes a request out; returns what the user is to see of it, false: nothing.
     bool finish(request *r, void **context);
 };

@@ -5,6 +5,7 @@
 #include "fabtests-ext/conformance/common/uct_entity.h"
 
 #include "uct/base/worker.h"
+#include "uct/ofi/core/iface.h"
 
 // libfabric 1.17's sockets core, on which all of this stands, now and then leaves 312 bytes behind
 // when an endpoint is closed while a connection of it comes up. Its frames cannot be followed
@@ -104,6 +105,44 @@ TEST(uct_strict_receives, are_posted_again_when_all_were_refused)
         }
         ASSERT_EQ(b.received.size(), 1u) << "interface " << i;
         a.destroy(ep);
+    }
+}
+
+// Buffers that messages share.
+class uct_strict_shared : public uct_strict {
+  protected:
+    static size_t room(const entity &e)
+    {
+        return static_cast<const uct::ofi::iface *>(e.iface)->receive_room();
+    }
+};
+
+TEST_P(uct_strict_shared, an_interface_has_little_more_than_a_megabyte_of_receive_buffers)
+{
+    EXPECT_LE(room(a), 1200u << 10);
+    EXPECT_LE(room(entity(GetParam(), {.rx_queue_len = "8"})), 300u << 10);
+    std::string setting = "UCX_" + GetParam() + "_MULTI_RECV";
+    std::transform(setting.begin(), setting.end(), setting.begin(), ::toupper);
+    environment no(setting.c_str(), "n");
+    environment all_posts("FI_STRICT_EAGAIN", "0"); // none is refused
+    EXPECT_GE(room(entity(GetParam(), {})), 8u << 20);
+}
+
+// So that each is given back and posted again many times.
+TEST_P(uct_strict_shared, messages_of_all_lengths_fill_the_buffers)
+{
+    constexpr size_t count = 600;
+    const size_t longest = a.attr.cap.am.max_bcopy;
+    auto text = [&](size_t i) {
+        std::string bytes((i * 7919) % (longest + 1), static_cast<char>('a' + i % 26));
+        return bytes.empty() ? bytes : bytes.replace(bytes.size() - 1, 1, "#");
+    };
+    for (size_t i = 0; i < count; ++i) {
+        send_bcopy(text(i));
+    }
+    wait_for(count);
+    for (size_t i = 0; i < count; ++i) {
+        ASSERT_EQ(b.received[i].data, text(i)) << i;
     }
 }
 
@@ -388,6 +427,8 @@ TEST(uct_strict_discovery, an_unknown_core_is_found)
 auto name = [](const auto &info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(over, uct_strict,
                          testing::Values("cxi", "efa", "opx", "psm3", "worst", "sockets"), name);
+INSTANTIATE_TEST_SUITE_P(over, uct_strict_shared, testing::Values("cxi", "efa", "opx", "psm3"),
+                         name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_pieces,
                          testing::Values("cxi", "efa", "opx", "psm3", "worst"), name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_rma,

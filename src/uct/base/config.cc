@@ -165,6 +165,11 @@ constexpr field iface_fields[] = {
      "no order. Processes must agree. Tagged messages are not matched by the provider then. Of "
      "connectionless endpoints to other hosts.",
      offsetof(iface_values, sequence), &ternary_},
+    {"MULTI_RECV", "y",
+     "Messages share receive buffers where the provider can do that: an interface has 1 MiB of "
+     "them, or room for RX_QUEUE_LEN messages of the greatest length. Of connectionless endpoints "
+     "to other hosts.",
+     offsetof(iface_values, multi_recv), &bool_},
 };
 struct rows {
     size_t first;
@@ -175,13 +180,16 @@ constexpr rows self_rows = {2, 3}; // and of sm
 constexpr rows network_rows = {1, 6};
 constexpr rows tcp_rows = {1, 10};
 
-// Of connectionless endpoints: those of every network, and the last.
+// Of connectionless endpoints: those of every network, and the last two.
 constexpr auto rdm_fields = [] {
-    std::array<field, network_rows.count + 1> found{};
+    constexpr size_t own = 2;
+    std::array<field, network_rows.count + own> found{};
     for (size_t i = 0; i < network_rows.count; ++i) {
         found[i] = iface_fields[network_rows.first + i];
     }
-    found.back() = iface_fields[std::size(iface_fields) - 1];
+    for (size_t i = 0; i < own; ++i) {
+        found[network_rows.count + i] = iface_fields[std::size(iface_fields) - own + i];
+    }
     return found;
 }();
 

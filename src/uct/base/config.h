@@ -70,6 +70,7 @@ struct uct_iface_config final : uct::config_object {
         bool fifo = false;          // FIFO
         uct::port_range ports;      // PORT_RANGE
         ucs::config::ternary sequence = ucs::config::ternary::auto_; // SEQUENCE
+        bool multi_recv = true;                                      // MULTI_RECV
     } v;
     std::span<const ucs::config::field> fields() const override;
     void *values() override { return &v; }

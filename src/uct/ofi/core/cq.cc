@@ -110,9 +110,46 @@ UCS_ALWAYS_INLINE void iface::handle(const fi_cq_data_entry &entry)
     auto *o = static_cast<op *>(static_cast<fi_context2 *>(entry.op_context));
     if (UCS_LIKELY(o->what == op::kind::receive)) {
         on_receive(static_cast<receive_op *>(o), entry);
+    } else if (UCS_UNLIKELY(o->what == op::kind::shared_receive)) {
+        on_shared_receive(o, entry);
     } else {
         finish(o, UCS_OK);
     }
+}
+
+// The message lies where the next one may lie soon: the user copies what he keeps.
+UCS_ALWAYS_INLINE void iface::on_shared_receive(op *o, const fi_cq_data_entry &entry)
+{
+    // A core may give a buffer back with its last message or by itself.
+    if ((entry.flags & FI_RECV) && UCS_LIKELY(!closing_)) {
+        if (UCS_UNLIKELY((entry.data & am_special) != plain_)) {
+            on_special_shared(entry);
+        } else if (UCS_UNLIKELY(am_alignment_ != 0)) {
+            deliver_aligned(static_cast<uint8_t>(entry.data & am_id_mask), entry.buf, entry.len);
+        } else {
+            deliver(static_cast<uint8_t>(entry.data & am_id_mask), entry.buf, entry.len, 0);
+        }
+    }
+    if (entry.flags & FI_MULTI_RECV) {
+        shared_->returned(o);
+        missing_receives_ = closing_ ? 0 : shared_->post();
+    }
+}
+
+// One that has a number may have to wait for others: it goes on in a buffer of its own.
+void iface::on_special_shared(const fi_cq_data_entry &entry)
+{
+    if (!order_ || (entry.data & am_ping)) {
+        return;
+    }
+    auto *r = entry.len <= limit.segment + limit.prefix ? get_receive() : nullptr;
+    if (!r) {
+        ucs_error("%s/%s: no memory for a message of %zu bytes: it is lost",
+                  domain.provider.transport.c_str(), domain.dev.name.c_str(), entry.len);
+        return;
+    }
+    copy_bytes(r->payload - limit.prefix, entry.buf, entry.len);
+    deliver_in_order(r, entry);
 }
 
 UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &entry)
@@ -145,6 +182,9 @@ UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &
 // In place of one that was filled and is kept.
 void iface::post_another()
 {
+    if (shared_) {
+        return;
+    }
     if (auto *r = static_cast<receive_op *>(receives_.get())) {
         repost(r);
     } else {
@@ -179,7 +219,7 @@ void iface::deliver_part(receive_op *r, const fi_cq_data_entry &entry)
 
 UCS_ALWAYS_INLINE void iface::repost(receive_op *r)
 {
-    if (lent_) {
+    if (lent_ || shared_) {
         receives_.put(r);
         return;
     }
@@ -198,7 +238,9 @@ void iface::repost_used()
             ++missing_receives_;
         }
     }
-    if (UCS_UNLIKELY(missing_receives_ > 0)) {
+    if (shared_) {
+        missing_receives_ = shared_->post();
+    } else if (UCS_UNLIKELY(missing_receives_ > 0)) {
         post_receives(rx_, std::exchange(missing_receives_, 0));
     }
 }
@@ -352,6 +394,11 @@ unsigned iface::cq_error(fid_cq *cq, ssize_t ret)
     }
     if (o && o->what == op::kind::receive) {
         repost_failed(static_cast<receive_op *>(o));
+    } else if (o && o->what == op::kind::shared_receive) {
+        if (error.entry.flags & FI_MULTI_RECV) {
+            shared_->returned(o);
+            missing_receives_ = closing_ ? 0 : shared_->post();
+        }
     } else {
         on_error(o, status_of(error.entry.err));
     }

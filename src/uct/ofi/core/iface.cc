@@ -207,6 +207,22 @@ unsigned iface::receives_wanted(const uct_iface_config &config) const
     return wants(UCT_IFACE_FEATURE_AM | UCT_IFACE_FEATURE_TAG) ? usual : few;
 }
 
+void iface::post_shared_receives(fid_ep *where, const uct_iface_config &config)
+{
+    constexpr unsigned usual = 32; // messages of the greatest length
+    unsigned messages = config.v.rx_queue_len ? config.v.rx_queue_len
+                        : wants(UCT_IFACE_FEATURE_AM | UCT_IFACE_FEATURE_TAG) ? usual
+                                                                              : 0;
+    shared_ =
+        std::make_unique<shared_receives>(domain, where, limit.segment + limit.prefix, messages);
+    missing_receives_ = shared_->post();
+}
+
+size_t iface::receive_room() const
+{
+    return shared_ ? shared_->bytes() : receives_.used() * (limit.segment + limit.prefix);
+}
+
 int iface::wait_on(const std::vector<fid_t> &queues)
 {
     if (waits_.fd() < 0 && !waits_.open(queues, keepalive_ ? keepalive_->fd() : -1)) {

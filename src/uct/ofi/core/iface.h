@@ -11,6 +11,7 @@
 #include "uct/ofi/core/md.h"
 #include "uct/ofi/core/op.h"
 #include "uct/ofi/core/sequence.h"
+#include "uct/ofi/core/shared_receives.h"
 #include "uct/ofi/core/wait_set.h"
 #include "uct/ofi/quirks/parts.h"
 #include "uct/ofi/shm/fifo.h"
@@ -62,6 +63,7 @@ struct limits {
     atomic_ops atomic64;
     bool rma;
     bool tagged;        // the core matches tags
+    bool shared;        // messages share receive buffers
     bool immediate_rma; // a write or read is done when it was posted
     size_t put_inject;  // largest write that is injected, and done then
     size_t inject_run;  // messages injected between two marks (ep.h)
@@ -101,6 +103,8 @@ class iface : public uct::iface {
     // For tests: all that are posted, held or with the program, and those that are held.
     size_t receives_used() const { return receives_.used(); }
     size_t receives_held() const { return order_ ? order_->held() : 0; }
+    // Bytes that messages of any length may be received into.
+    size_t receive_room() const;
     void init_receive(receive_op *r);
     // An operation is over, or the core is done with it.
     static void left_order(buffer_op *b);
@@ -160,6 +164,8 @@ class iface : public uct::iface {
     ucs_status_t try_wait(std::vector<fid_t> queues);
     // Where receives are posted: the endpoint, or the shared receive context.
     void post_receives(fid_ep *where, unsigned count);
+    // Instead, in buffers that messages share.
+    void post_shared_receives(fid_ep *where, const uct_iface_config &config);
     // Instead, where the core asks for buffers: gives the endpoint, before it is enabled, what it
     // asks, and it may have `most` at once.
     void lend_receives(fid_ep *endpoint, unsigned most);
@@ -206,12 +212,13 @@ class iface : public uct::iface {
     wait_set waits_; // of wait_on()
     fid_ep *rx_ = nullptr;
     bool closing_ = false;
-    std::unique_ptr<peer_srx> lent_;       // the core asks it for buffers, none are posted
-    std::unique_ptr<receive_fifos> fifos_; // on-node
-    std::unique_ptr<part_assembly> parts_; // on-node
-    std::unique_ptr<receive_order> order_; // where messages have a prefix
-    ucs::list<op, &op::link> batches_;     // of all endpoints, not sent yet
-    ucs::async_watch event_watch_;         // reset before the descriptor goes
+    std::unique_ptr<peer_srx> lent_;          // the core asks it for buffers, none are posted
+    std::unique_ptr<shared_receives> shared_; // with limit.shared, instead of posted receives
+    std::unique_ptr<receive_fifos> fifos_;    // on-node
+    std::unique_ptr<part_assembly> parts_;    // on-node
+    std::unique_ptr<receive_order> order_;    // where messages have a prefix
+    ucs::list<op, &op::link> batches_;        // of all endpoints, not sent yet
+    ucs::async_watch event_watch_;            // reset before the descriptor goes
 
   private:
     friend class ep;
@@ -231,6 +238,8 @@ class iface : public uct::iface {
     void open_fence();
 
     void on_receive(receive_op *r, const fi_cq_data_entry &entry);
+    void on_shared_receive(op *o, const fi_cq_data_entry &entry);
+    UCS_NOINLINE void on_special_shared(const fi_cq_data_entry &entry);
     UCS_NOINLINE void on_special(receive_op *r, const fi_cq_data_entry &entry);
     UCS_NOINLINE unsigned keep_alive();
     void deliver_batch(receive_op *r, size_t length);

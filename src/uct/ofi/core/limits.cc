@@ -130,6 +130,8 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
     bool broken = domain.on_node() && fi_version() < FI_VERSION(1, 19);
     l.tagged = !domain.provider.msg() && (info.caps & FI_TAGGED) != 0 && !broken &&
                l.max_iov > tag_own_pieces && l.on_stack > sizeof(tag_prefix);
+    l.shared = config.v.multi_recv && !domain.provider.msg() && !domain.on_node() &&
+               (info.caps & FI_MULTI_RECV) != 0;
     if (domain.on_node()) {
         static const bool allowed = cross_memory_allowed();
         l.put_flags = allowed ? 0 : FI_DELIVERY_COMPLETE;

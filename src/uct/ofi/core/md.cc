@@ -62,9 +62,10 @@ const fi_info *preferred(const device &d, const families &asked)
                      d.name.c_str());
 }
 
-info_ptr cut_down(info_ptr info)
+info_ptr cut_down(const core &c, info_ptr info)
 {
-    uint64_t used = used_caps | (info->ep_attr->type == FI_EP_RDM ? FI_TAGGED : 0);
+    uint64_t used =
+        used_caps | (c.msg() ? 0 : FI_TAGGED) | (c.msg() || c.on_node() ? 0 : FI_MULTI_RECV);
     info->caps &= used;
     info->tx_attr->caps &= used;
     info->rx_attr->caps &= used;
@@ -83,7 +84,7 @@ std::shared_ptr<fid_fabric> open_fabric(const fi_info *info)
 
 info_ptr find_info(const core &c, const device &d, const families &asked, const admission &how)
 {
-    return cut_down(how.key.empty() ? dup_info(preferred(d, asked)) : admitted_info(c, d, how));
+    return cut_down(c, how.key.empty() ? dup_info(preferred(d, asked)) : admitted_info(c, d, how));
 }
 
 std::shared_ptr<fid_domain> open_domain(fid_fabric *fabric, fi_info *info,

@@ -48,7 +48,8 @@ struct op : fi_context2 {
         numbered_send, // see sequence.h
         tag_receive,
         tag_catch_all,
-        abandoned // ended for the user, and not yet for the core
+        abandoned,     // ended for the user, and not yet for the core
+        shared_receive // see shared_receives.h
     };
 
     kind what;

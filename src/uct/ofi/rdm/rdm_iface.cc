@@ -48,7 +48,7 @@ rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
         bell_ = std::make_unique<doorbell>(sizeof(fifo_pages));
         fifos_ = std::make_unique<receive_fifos>(bell_->room());
     }
-    open_endpoint(receives_wanted(config));
+    open_endpoint(config);
     if (limit.tagged && (params.field_mask & UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB)) {
         tags_ = std::make_unique<tag_receives>(*this, ep_.get(), params);
     }
@@ -57,7 +57,7 @@ rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
     all.by_id[id_] = {getpid(), {}};
 }
 
-void rdm_iface::open_endpoint(unsigned rx_queue_len)
+void rdm_iface::open_endpoint(const uct_iface_config &config)
 {
     info_ptr info = dup_info(domain.info.get());
     if (tx_queue_len) {
@@ -88,10 +88,12 @@ void rdm_iface::open_endpoint(unsigned rx_queue_len)
     ep_.reset(endpoint);
     check(fi_ep_bind(endpoint, &av_->fid, 0), "fi_ep_bind to the address vector");
     check(fi_ep_bind(endpoint, &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind to the queue");
-    rx_queue_len = static_cast<unsigned>(std::min<size_t>(rx_queue_len, info->rx_attr->size));
+    auto rx_queue_len =
+        static_cast<unsigned>(std::min<size_t>(receives_wanted(config), info->rx_attr->size));
     if (peer_srx::taken_by(domain)) {
         lend_receives(endpoint, rx_queue_len);
     }
+    limit.shared = limit.shared && shared_receives::prepare(endpoint, limit.segment + limit.prefix);
     check(fi_enable(endpoint), "fi_enable");
 
     char address[256];
@@ -101,7 +103,9 @@ void rdm_iface::open_endpoint(unsigned rx_queue_len)
     if (on_node_) {
         lock_ = std::make_unique<shm_lock>(name_);
     }
-    if (!lent_) {
+    if (limit.shared) {
+        post_shared_receives(endpoint, config);
+    } else if (!lent_) {
         post_receives(endpoint, rx_queue_len);
     }
 }

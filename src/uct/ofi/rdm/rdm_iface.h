@@ -105,7 +105,7 @@ class rdm_iface final : public iface {
     ucs_status_t arm_queue();
     void for_each_ep(const std::function<void(ep &)> &call) override;
     ucs_status_t write_address(uct_iface_addr_t *address) override;
-    void open_endpoint(unsigned rx_queue_len);
+    void open_endpoint(const uct_iface_config &config);
     address_kind own_kind() const;
     bool read_peer(const uct_iface_addr_t *from, size_t available, rdm_address *about) const;
     peer &find_peer(const rdm_address &about, const char *name);
