@@ -3,10 +3,12 @@
 // sockets a test can find and break.
 #include "fabtests-ext/conformance/common/uct_entity.h"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <netinet/in.h>
 #include <set>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -154,7 +156,115 @@ TEST_P(uct_connection, handshakes_end_with_their_interface)
     }
 }
 
+// Programs that connect to the port of an interface and do not ask for anything.
+class uct_silence : public uct_connection {
+  protected:
+    ~uct_silence() override
+    {
+        unsetenv("UCX_TCP_PEER_TIMEOUT");
+        for (int fd : {strangers_, kept_}) {
+            close(fd);
+        }
+    }
+    // The interface that strangers come to.
+    void open_for(const char *peer_timeout)
+    {
+        setenv("UCX_TCP_PEER_TIMEOUT", peer_timeout, 1);
+        open({});
+        for (const tcp_socket &s : tcp_sockets()) {
+            port_ = s.listening ? s.local : port_;
+        }
+        int both[2];
+        ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, both), 0);
+        strangers_ = both[0];
+        kept_ = both[1];
+    }
+    int come(const std::string &say = "")
+    {
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+        sockaddr_in to{};
+        to.sin_family = AF_INET;
+        to.sin_port = htons(port_);
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr *>(&to), sizeof(to)), 0);
+        EXPECT_EQ(::send(fd, say.data(), say.size(), MSG_NOSIGNAL),
+                  static_cast<ssize_t>(say.size()));
+        return fd;
+    }
+    // Its end of the connection is in flight between the two ends of a pair: no descriptor has it.
+    void come_from_outside()
+    {
+        int fd = come();
+        char byte = 0, room[CMSG_SPACE(sizeof(fd))] = {};
+        iovec iov = {&byte, 1};
+        msghdr m{};
+        m.msg_iov = &iov;
+        m.msg_iovlen = 1;
+        m.msg_control = room;
+        m.msg_controllen = sizeof(room);
+        cmsghdr *c = CMSG_FIRSTHDR(&m);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(fd));
+        memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+        EXPECT_EQ(sendmsg(strangers_, &m, MSG_DONTWAIT), 1);
+        close(fd);
+    }
+    size_t accepted() const
+    {
+        std::vector<tcp_socket> all = tcp_sockets();
+        return static_cast<size_t>(
+            std::count_if(all.begin(), all.end(), [this](const tcp_socket &s) {
+                return !s.listening && s.local == port_;
+            }));
+    }
+    static bool has_ended(int fd)
+    {
+        char c;
+        return recv(fd, &c, 1, MSG_DONTWAIT) == 0;
+    }
+
+    uint16_t port_ = 0;
+    int strangers_ = -1, kept_ = -1;
+};
+
+TEST_P(uct_silence, ends_and_peers_stay)
+{
+    open_for("1s");
+    uct_ep_h there = a().connect(b()), back = b().connect(a());
+    send(there, b());
+    send(back, a());
+    int silent = come(), begun = come(std::string(1, '\3'));
+    EXPECT_TRUE(until([&] { return has_ended(silent) && has_ended(begun); }));
+    close(silent);
+    close(begun);
+    send(there, b());
+    send(back, a());
+    EXPECT_TRUE(a().errors.empty());
+    EXPECT_TRUE(b().errors.empty());
+}
+
+TEST_P(uct_silence, takes_no_more_than_half_of_the_descriptors)
+{
+    open_for("1000s");
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    for (int i = 0; i < 120; ++i) {
+        come_from_outside();
+        ASSERT_TRUE(until([&] { return accepted() == static_cast<size_t>(i) + 1; }));
+    }
+    int highest = dup(strangers_);
+    close(highest);
+    rlimit few = {static_cast<rlim_t>(highest) + 10, before.rlim_max};
+    ASSERT_LT(few.rlim_cur / 2, 120u);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    EXPECT_TRUE(until([&] { return accepted() <= few.rlim_cur / 2; }));
+    EXPECT_EQ(accepted(), few.rlim_cur / 2);
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(on, uct_connection, testing::Values("tcp"), name_of);
+INSTANTIATE_TEST_SUITE_P(on, uct_silence, testing::Values("tcp"), name_of);
 
 } // namespace
 } // namespace uct_conformance

@@ -160,6 +160,11 @@ constexpr field iface_fields[] = {
      "with 0, any that the system chooses. Listeners of programs have ports of their own. Of tcp "
      "alone.",
      offsetof(iface_values, ports), &port_range_type},
+    {"PEER_TIMEOUT", "60s",
+     "How long a connection to an interface may stay open before it asks for anything. It is "
+     "looked "
+     "at while the program progresses. Of tcp alone.",
+     offsetof(iface_values, peer_timeout), &time_},
     {"SEQUENCE", "auto",
      "Number active messages and put them in order at the receiver. auto: where the provider keeps "
      "no order. Processes must agree. Tagged messages are not matched by the provider then. Of "
@@ -178,7 +183,7 @@ struct rows {
 constexpr rows shm_rows = {0, 5};
 constexpr rows self_rows = {2, 3}; // and of sm
 constexpr rows network_rows = {1, 6};
-constexpr rows tcp_rows = {1, 10};
+constexpr rows tcp_rows = {1, 11};
 
 // Of connectionless endpoints: those of every network, and the last two.
 constexpr auto rdm_fields = [] {

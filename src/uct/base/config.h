@@ -69,6 +69,7 @@ struct uct_iface_config final : uct::config_object {
         bool local_pacing = false;  // LOCAL_PACING
         bool fifo = false;          // FIFO
         uct::port_range ports;      // PORT_RANGE
+        double peer_timeout = 0;    // PEER_TIMEOUT, seconds
         ucs::config::ternary sequence = ucs::config::ternary::auto_; // SEQUENCE
         bool multi_recv = true;                                      // MULTI_RECV
     } v;

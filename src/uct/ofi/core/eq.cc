@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <vector>
 
@@ -94,22 +95,29 @@ uint16_t local_port(int fd)
                : 0;
 }
 
-// Less than any request of a connection manager, with the core's header in front of it: the peer
-// has not asked for anything. A kernel that does not count bytes tells of nobody.
-bool has_asked_for_nothing(int fd, uint64_t quiet_ns)
+struct handshake {
+    int fd;
+    uint64_t silent_ns;
+};
+
+// Of a connection that has not asked for anything: what has come is less than any request, with the
+// core's header in front of it. A kernel that does not count bytes tells of nobody.
+bool is_silent(int fd, handshake *h)
 {
     constexpr uint64_t least_request = 32;
     tcp_info info{};
     socklen_t size = sizeof(info);
-    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
-           size >= offsetof(tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received) &&
-           info.tcpi_bytes_received < least_request &&
-           uint64_t(info.tcpi_last_data_recv) * 1000000 >= quiet_ns;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+        size < offsetof(tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received) ||
+        info.tcpi_bytes_received >= least_request) {
+        return false;
+    }
+    *h = {fd, uint64_t(info.tcpi_last_data_recv) * 1000000};
+    return true;
 }
 
-} // namespace
-
-void end_silent_handshakes(fid_eq *eq, uint64_t quiet_ns)
+// Those of the queue's listeners, the longest silent first.
+std::vector<handshake> silent_handshakes(fid_eq *eq)
 {
     std::vector<int> sockets = sockets_of(eq);
     std::vector<uint16_t> ports;
@@ -118,11 +126,38 @@ void end_silent_handshakes(fid_eq *eq, uint64_t quiet_ns)
             ports.push_back(local_port(fd));
         }
     }
+    std::vector<handshake> found;
+    handshake h{};
     for (int fd : sockets) {
         if (std::find(ports.begin(), ports.end(), local_port(fd)) != ports.end() && !listens(fd) &&
-            has_asked_for_nothing(fd, quiet_ns)) {
-            shutdown(fd, SHUT_RDWR); // the next look at the queue frees it
+            is_silent(fd, &h)) {
+            found.push_back(h);
         }
+    }
+    std::sort(found.begin(), found.end(),
+              [](const handshake &a, const handshake &b) { return a.silent_ns > b.silent_ns; });
+    return found;
+}
+
+size_t half_of_the_descriptors()
+{
+    rlimit limit{};
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? static_cast<size_t>(limit.rlim_cur / 2)
+                                                 : SIZE_MAX;
+}
+
+} // namespace
+
+void end_silent_handshakes(fid_eq *eq, uint64_t quiet_ns)
+{
+    std::vector<handshake> all = silent_handshakes(eq);
+    size_t left = all.size(), most = half_of_the_descriptors();
+    for (const handshake &h : all) {
+        if (h.silent_ns < quiet_ns && left <= most) {
+            return;
+        }
+        shutdown(h.fd, SHUT_RDWR); // the next look at the queue frees it
+        --left;
     }
 }
 

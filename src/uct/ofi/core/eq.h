@@ -15,7 +15,8 @@ namespace uct::ofi {
 void end_handshakes(const core &c, fid_eq *eq);
 
 // Ends the handshakes of connections to a listener of the queue that have begun so long ago and
-// have not sent a request. The core waits for one for ever.
+// have not sent a request, and of the younger ones the oldest, so that they have no more than half
+// of the process's descriptors. The core waits for a request for ever.
 void end_silent_handshakes(fid_eq *eq, uint64_t quiet_ns);
 
 // The socket that listens on an address for passive endpoints of the queue; -1 when the core does

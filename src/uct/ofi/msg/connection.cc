@@ -3,6 +3,7 @@
 #include "uct/ofi/msg/connection.h"
 
 #include "ucs/sockaddr.h"
+#include "uct/ofi/core/eq.h"
 #include "uct/ofi/core/error.h"
 #include "uct/ofi/msg/msg_iface.h"
 #include "uct/ofi/tcp/pacing.h"
@@ -16,6 +17,8 @@ namespace uct::ofi {
 namespace {
 
 constexpr uint64_t retry_ns = 1'000'000'000; // the peer may have died while it was waited for
+constexpr uint64_t silence_look_ns = 1'000'000'000;
+constexpr unsigned looks_per_clock = 64;
 
 // Room for what comes with an event.
 union event {
@@ -128,6 +131,9 @@ unsigned msg_iface::poll_eq()
     }
     if (UCS_UNLIKELY(!pending_.empty())) {
         expire();
+    }
+    if (UCS_UNLIKELY(++looks_ >= looks_per_clock)) {
+        end_silent();
     }
     return count;
 }
@@ -359,6 +365,17 @@ void msg_iface::set_deadline(connection &c, uint64_t when)
     pending_.remove(&c);
     c.deadline = when;
     pending_.add(&c);
+}
+
+// A stranger at the port holds a descriptor until it has asked for something.
+void msg_iface::end_silent()
+{
+    looks_ = 0;
+    uint64_t now = silence_ns_ == UINT64_MAX ? 0 : ucs::monotonic_ns();
+    if (now >= next_look_ && now != 0) {
+        next_look_ = now + std::min(silence_ns_ / 2, silence_look_ns);
+        end_silent_handshakes(eq_.get(), silence_ns_);
+    }
 }
 
 void msg_iface::expire()

@@ -28,6 +28,11 @@ constexpr double max_timeout = 1e9; // seconds; from there on there is none
 constexpr unsigned dead_after = 4;
 constexpr unsigned eq_rounds = 128; // the event queue is read at least this often
 
+uint64_t nanoseconds(double seconds)
+{
+    return seconds < max_timeout ? static_cast<uint64_t>(seconds * 1e9) : UINT64_MAX;
+}
+
 // A thread of the program is in here: the attendant keeps out.
 class in_use {
   public:
@@ -63,9 +68,9 @@ sockaddr_storage make_sockaddr(const device_address &device, uint16_t port)
 msg_iface::msg_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &params,
                      const uct_iface_config &config)
     : iface(table(), worker, md, params, config), id_(ucs::random_u64()),
-      timeout_ns_(config.v.connect_timeout < max_timeout
-                      ? static_cast<uint64_t>(config.v.connect_timeout * 1e9)
-                      : UINT64_MAX),
+      timeout_ns_(nanoseconds(config.v.connect_timeout)),
+      silence_ns_(md.provider.forgets_handshakes() ? nanoseconds(config.v.peer_timeout)
+                                                   : UINT64_MAX),
       attend_(config.v.attend && md.provider.sockets()),
       unpace_(!config.v.local_pacing && md.provider.sockets() && system_paces())
 {
@@ -417,6 +422,7 @@ ucs_status_t msg_iface::event_fd_get(int *fd_p)
 ucs_status_t msg_iface::event_arm(unsigned)
 {
     flush_batches();
+    end_silent();
     ucs_status_t status = waits_.arm();
     if (status == UCS_OK) {
         status = try_wait(wait_fids());

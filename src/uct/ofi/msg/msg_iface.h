@@ -76,13 +76,17 @@ class msg_iface final : public iface {
     void end(connection *c, ucs_status_t status);
     void set_deadline(connection &c, uint64_t when);
     void expire();
+    UCS_NOINLINE void end_silent();
     void on_error(op *o, ucs_status_t status) override;
     hello about(uint64_t target, refusal why) const;
     unsigned fail_broken();
 
     uint64_t id_;
     uint64_t timeout_ns_;
-    uint64_t attempts_ = 0; // connections begun
+    uint64_t silence_ns_;    // of a connection that has not asked for anything; UINT64_MAX: any
+    uint64_t next_look_ = 0; // at those
+    unsigned looks_ = 0;     // at the event queue, since the clock was read for them
+    uint64_t attempts_ = 0;  // connections begun
     sockaddr_storage own_{};
     routes routes_;
     fid_ptr<fid_eq> eq_;
