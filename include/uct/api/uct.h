@@ -1128,7 +1128,7 @@ ucs_status_t uct_ep_connect_to_ep(uct_ep_h ep, const uct_device_addr_t *dev_addr
  *
  * @param ep    the endpoint
  * @param flags 0
- * @param comp  NULL
+ * @param comp  would be called after UCS_INPROGRESS, which no transport returns; may be NULL
  * @return UCS_OK, UCS_ERR_NO_RESOURCE, UCS_ERR_UNSUPPORTED, or the endpoint's failure
  */
 ucs_status_t uct_ep_check(const uct_ep_h ep, unsigned flags, uct_completion_t *comp);

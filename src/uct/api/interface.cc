@@ -443,7 +443,6 @@ ucs_status_t uct_ep_check(const uct_ep_h ep, unsigned flags, uct_completion_t *c
 {
     UCS_CHECK_ARG(ep, "uct_ep_check: ep must not be NULL");
     UCS_CHECK_ARG(flags == 0, "uct_ep_check: flags 0x%x must be 0", flags);
-    UCS_CHECK_ARG(!comp, "uct_ep_check: comp must be NULL: the error handler is told");
     return ep->iface->ops.ep_check(ep, flags, comp);
 }
 
