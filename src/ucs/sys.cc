@@ -5,13 +5,16 @@
 
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <memory>
+#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <vector>
 
 namespace ucs {
 namespace {
@@ -93,6 +96,24 @@ uint64_t monotonic_ns()
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+bool descriptors_left(unsigned count)
+{
+    std::vector<int> taken;
+    taken.reserve(count);
+    int fd = eventfd(0, EFD_CLOEXEC);
+    while (fd >= 0) {
+        taken.push_back(fd);
+        if (taken.size() == count) {
+            break;
+        }
+        fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    }
+    for (int one : taken) {
+        close(one);
+    }
+    return taken.size() == count;
 }
 
 uint64_t process_birth(pid_t pid)

@@ -31,6 +31,9 @@ uint64_t monotonic_ns();
 // How often the kernel has taken the processor away from this thread.
 uint64_t involuntary_switches();
 
+// Whether the process can open so many descriptors now.
+bool descriptors_left(unsigned count);
+
 // When a process started, in clock ticks since boot; 0 when there is no such process.
 uint64_t process_birth(pid_t pid);
 

@@ -12,6 +12,7 @@
 #include <linux/magic.h>
 #include <linux/memfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -102,8 +103,19 @@ int create_memory_file(uint64_t nonce) noexcept
     return fd;
 }
 
+void check_file_size(size_t length)
+{
+    rlimit limit{};
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < length) {
+        throw ucs::error(UCS_ERR_NO_MEMORY,
+                         "%zu bytes of shared memory are above RLIMIT_FSIZE, %llu", length,
+                         static_cast<unsigned long long>(limit.rlim_cur));
+    }
+}
+
 int create_memory(uint64_t nonce, size_t length)
 {
+    check_file_size(length);
     held_fd memory(create_memory_file(nonce));
     if (memory.get() < 0 || ftruncate(memory.get(), static_cast<off_t>(length)) != 0 ||
         fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0) {

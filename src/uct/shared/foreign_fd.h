@@ -45,6 +45,9 @@ int create_memory_file(uint64_t nonce) noexcept;
 // The same with `length` zeros, sealed. Throws ucs::error.
 int create_memory(uint64_t nonce, size_t length);
 
+// Throws when a memory file may not be so long: beyond RLIMIT_FSIZE the kernel would send SIGXFSZ.
+void check_file_size(size_t length);
+
 // Throws UCS_ERR_UNREACHABLE unless the descriptor is of a memfd of our user, has `least` bytes at
 // least, and has been sealed with `seals` (F_SEAL_*).
 void check_memory(int fd, size_t least, int seals);

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <new>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <utility>
 
@@ -31,14 +30,7 @@ off_t file_size()
 
 void allocate(int fd)
 {
-    // Beyond this limit the kernel would send SIGXFSZ.
-    rlimit limit{};
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-        limit.rlim_cur < static_cast<rlim_t>(file_size())) {
-        throw ucs::error(UCS_ERR_NO_MEMORY, "an inbox of %lld bytes is above RLIMIT_FSIZE, %llu",
-                         static_cast<long long>(file_size()),
-                         static_cast<unsigned long long>(limit.rlim_cur));
-    }
+    check_file_size(static_cast<size_t>(file_size()));
     int ret;
     do {
         ret = fallocate(fd, 0, 0, file_size());

@@ -2,6 +2,8 @@
 // Opening, addressing and progressing an interface over a connectionless endpoint.
 #include "uct/ofi/rdm/rdm_iface.h"
 
+#include "ucs/error.h"
+#include "ucs/sys.h"
 #include "uct/base/ops.h"
 #include "uct/base/transport.h"
 #include "uct/ofi/core/error.h"
@@ -12,6 +14,7 @@
 #include <cstring>
 #include <mutex>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,6 +34,23 @@ const uct_iface_ops_t &table()
     return ops;
 }
 
+// shm crashes when an endpoint is closed that it could not enable for want of descriptors, and the
+// kernel ends the process when shm makes its file, whose size it does not tell, above the limit.
+void check_limits(const ofi::md &md)
+{
+    constexpr unsigned most_descriptors = 16; // that opening takes
+    if (!ucs::descriptors_left(most_descriptors)) {
+        throw ucs::error(UCS_ERR_NO_RESOURCE,
+                         "%s needs %u descriptors, and fewer are left (limit: RLIMIT_NOFILE)",
+                         md.provider.transport.c_str(), most_descriptors);
+    }
+    rlimit size{};
+    if (md.on_node() && getrlimit(RLIMIT_FSIZE, &size) == 0 && size.rlim_cur != RLIM_INFINITY) {
+        throw ucs::error(UCS_ERR_NO_RESOURCE, "%s is not opened where RLIMIT_FSIZE is set",
+                         md.provider.transport.c_str());
+    }
+}
+
 } // namespace
 
 rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &params,
@@ -41,6 +61,7 @@ rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
           1e9)),
       on_node_(md.on_node()), fifo_wanted_(config.v.fifo)
 {
+    check_limits(md);
     poll_ = poll<rdm_iface>;
     slow_ = domain.provider.polled_by_calls();
     if (on_node_) {
