@@ -152,11 +152,8 @@ TEST(ucp_device_memory_start, drivers_are_loaded_where_a_device_exists_and_else_
     if (ucs::device_memory::possible() || access("/dev/nvidiactl", F_OK) == 0) {
         GTEST_SKIP() << "a driver is loaded";
     }
-    {
-        entity e(with_everything());
-        EXPECT_FALSE(ucs::device_memory::possible());
-    }
-    testing::GTEST_FLAG(death_test_style) = "threadsafe"; // a program of its own
+    testing::GTEST_FLAG(death_test_style) =
+        "threadsafe"; // a program of its own, before there are threads
     std::string before = getenv("LD_LIBRARY_PATH") ? getenv("LD_LIBRARY_PATH") : "";
     setenv("LD_LIBRARY_PATH", (folder() + ":" + before).c_str(), 1);
     EXPECT_EXIT(
@@ -172,6 +169,8 @@ TEST(ucp_device_memory_start, drivers_are_loaded_where_a_device_exists_and_else_
     } else {
         setenv("LD_LIBRARY_PATH", before.c_str(), 1);
     }
+    entity e(with_everything());
+    EXPECT_FALSE(ucs::device_memory::possible());
 }
 
 TEST_F(ucp_device_memory, messages_from_and_to_a_device_are_refused)
