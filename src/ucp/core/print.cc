@@ -56,6 +56,7 @@ void print_worker(const ucp_worker &worker, FILE *stream)
 
 namespace {
 
+// " am rma"
 std::string roles_of(const ucp_ep &ep, unsigned lane)
 {
     std::string roles = lane == ep.am_lane_index ? " am" : "";
@@ -90,8 +91,9 @@ std::string target_of(const ucp_ep &ep)
 void name_lanes(const ucp_ep &ep)
 {
     for (unsigned i = 0; i < ep.lane_count; ++i) {
-        ep.control->counted[i] = ucs::stats::name_lane(
-            ep.lanes[i].ep, {name_of(ep), ep.control->peer_name, roles_of(ep, i), target_of(ep)});
+        ep.control->counted[i] =
+            ucs::stats::name_lane(ep.lanes[i].ep, {name_of(ep), ep.control->peer_name,
+                                                   roles_of(ep, i).substr(1), target_of(ep)});
     }
 }
 

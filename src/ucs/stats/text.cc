@@ -41,7 +41,7 @@ void append_lane(std::string &text, const lane_report &l)
     }
     text += l.endpoint.empty() ? "" : ", endpoint " + l.endpoint;
     text += l.peer.empty() ? "" : ", peer " + l.peer;
-    text += l.roles.empty() ? "" : ", for" + l.roles;
+    text += l.roles.empty() ? "" : ", for " + l.roles;
     append(text, "%s: %" PRIu64 " retries, %" PRIu64 " errors, %" PRIu64 " reconnects\n",
            l.is_open ? "" : ", closed", l.retries, l.errors, l.reconnects);
     append_rows(text, "sent", l.sent);
