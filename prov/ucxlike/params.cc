@@ -16,6 +16,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 extern char **environ;
@@ -129,11 +130,22 @@ fi_log_level level_of(ucs::log::level level)
     }
 }
 
+// The provider sets the engine's settings by ucp_config_modify(), the user by variables.
+std::string by_variables(std::string text)
+{
+    constexpr std::string_view by_program = " of ucp_config_modify()";
+    if (size_t end = text.find(by_program); end != std::string::npos) {
+        text.erase(end, by_program.size());
+        text.insert(text.find_last_of(' ', end - 1) + 1, prefix);
+    }
+    return text;
+}
+
 void to_fi_log(ucs::log::level level, const char *file, int line, const char *text)
 {
     fi_log_level at = level_of(level);
     if (fi_log_enabled(&provider, at, FI_LOG_CORE)) {
-        fi_log(&provider, at, FI_LOG_CORE, file, line, "%s\n", text);
+        fi_log(&provider, at, FI_LOG_CORE, file, line, "%s\n", by_variables(text).c_str());
     }
 }
 

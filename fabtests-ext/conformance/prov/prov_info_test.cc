@@ -515,7 +515,10 @@ TEST(prov_info_test, the_engine_logs_by_libfabric)
     };
     std::string text = opened("warn");
     EXPECT_NE(std::string::npos, text.find("FI_UCXLIKE_TLS=nosuchtls")) << text;
-    EXPECT_NE(std::string::npos, text.find("what exists: ")) << text;
+    EXPECT_NE(std::string::npos, text.find("FI_UCXLIKE_TLS: no such transport here: nosuchtls; "
+                                           "what exists: "))
+        << text;
+    EXPECT_EQ(std::string::npos, text.find("ucp_config_modify")) << text;
     EXPECT_EQ(std::string::npos, text.find(" UCX  ")) << text;
     EXPECT_EQ(std::string::npos, opened(nullptr).find("nosuchtls"));
 }
