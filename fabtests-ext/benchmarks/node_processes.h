@@ -16,8 +16,10 @@
 #include <dirent.h>
 #include <functional>
 #include <linux/futex.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,29 +38,34 @@ inline void must(bool holds, const char *what)
     }
 }
 
-// A count that other processes sleep on.
+// A count that other processes sleep on. A process wakes when the value has the low bits of what it
+// waits for, so that hundreds that wait for the last one are not woken by each before.
 class counter {
   public:
-    void raise()
+    uint32_t raise()
     {
-        ++value_;
-        syscall(SYS_futex, &value_, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+        uint32_t now = ++value_;
+        syscall(SYS_futex, &value_, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, bit_of(now));
+        return now;
     }
     void wait_for(uint32_t least)
     {
         for (uint32_t seen; (seen = value_) < least;) {
-            syscall(SYS_futex, &value_, FUTEX_WAIT, seen, nullptr, nullptr, 0);
+            syscall(SYS_futex, &value_, FUTEX_WAIT_BITSET, seen, nullptr, nullptr, bit_of(least));
         }
     }
     uint32_t value() const { return value_; }
 
   private:
+    static uint32_t bit_of(uint32_t value) { return uint32_t(1) << value % 32; }
+
     std::atomic<uint32_t> value_;
 };
 static_assert(sizeof(counter) == sizeof(uint32_t));
 
 struct usage {
-    double pss; // bytes
+    double seconds; // of the processor
+    double pss;     // bytes
     unsigned descriptors;
     unsigned threads;
 };
@@ -74,6 +81,7 @@ struct board {
     void arrive() { arrived.raise(); }
 
     counter arrived, turn, left;
+    int all_left; // an eventfd of all: readable when all have left
     std::atomic<bool> stop;
     double times[1024];
     struct {
@@ -137,11 +145,18 @@ class side {
         must(status == UCS_OK, "an operation");
     }
     // Others may still need an answer.
-    void sleep_until_all_left(unsigned count)
+    void leave_together(unsigned count)
     {
+        if (shared.left.raise() == count) {
+            uint64_t one = 1;
+            must(write(shared.all_left, &one, sizeof(one)) == sizeof(one), "write");
+        }
+        int worker_event;
+        must(ucp_worker_get_efd(worker, &worker_event) == UCS_OK, "ucp_worker_get_efd");
+        pollfd events[] = {{worker_event, POLLIN, 0}, {shared.all_left, POLLIN, 0}};
         while (shared.left.value() < count) {
-            if (ucp_worker_progress(worker) == 0) {
-                usleep(1000);
+            if (ucp_worker_progress(worker) == 0 && ucp_worker_arm(worker) == UCS_OK) {
+                poll(events, 2, -1);
             }
         }
     }
@@ -219,17 +234,27 @@ inline double number_after(const char *file, const char *name)
     return value;
 }
 
-inline usage measure()
+inline double processor_seconds()
 {
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    auto seconds = [](const timeval &t) { return double(t.tv_sec) + double(t.tv_usec) / 1e6; };
+    return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+// since: processor_seconds() then
+inline usage measure(double since)
+{
+    double seconds = processor_seconds() - since;
     unsigned descriptors = 0;
     if (DIR *all = opendir("/proc/self/fd")) {
         while (const dirent *entry = readdir(all)) {
             descriptors += entry->d_name[0] != '.';
         }
         closedir(all);
-        --descriptors; // its own
+        descriptors -= 2; // its own, and the board's
     }
-    return {number_after("/proc/self/smaps_rollup", "Pss:") * 1024, descriptors,
+    return {seconds, number_after("/proc/self/smaps_rollup", "Pss:") * 1024, descriptors,
             static_cast<unsigned>(number_after("/proc/self/status", "Threads:"))};
 }
 

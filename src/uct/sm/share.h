@@ -53,11 +53,6 @@ class share {
     bool is_limited() const { return place_ != place::none; }
     void leave();
 
-    // For tests.
-    static unsigned waiting(uint64_t rounds) { return rounds & 0xffff; }
-    static unsigned served(uint64_t rounds) { return rounds >> served_shift & 0xffff; }
-    static uint32_t round(uint64_t rounds) { return static_cast<uint32_t>(rounds >> round_shift); }
-
   private:
     enum class place : uint8_t {
         none,    // not counted, and may send
@@ -72,6 +67,9 @@ class share {
     static constexpr unsigned served_shift = 16;
     static constexpr unsigned round_shift = 32;
 
+    static unsigned waiting(uint64_t rounds) { return rounds & 0xffff; }
+    static unsigned served(uint64_t rounds) { return rounds >> served_shift & 0xffff; }
+    static uint32_t round(uint64_t rounds) { return static_cast<uint32_t>(rounds >> round_shift); }
     void follow(uint64_t rounds);
     move next_move(uint64_t rounds, bool patient) const;
     bool is_patient(uint64_t rounds, uint64_t tail);
