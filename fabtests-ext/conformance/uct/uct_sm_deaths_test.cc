@@ -1,15 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ways in which a peer of `sm` ends or seems to: it calls exec, it aborts and nobody waits for it,
-// it is stopped. One error for each endpoint, and none for a peer that is only stopped.
+// it dumps core for a long time, it is stopped. One error for each endpoint, and none for a peer
+// that is only stopped.
 #include "fabtests-ext/conformance/common/uct_entity.h"
 #include "fabtests-ext/conformance/common/uct_peer_process.h"
 
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <poll.h>
+#include <sys/fanotify.h>
 #include <sys/resource.h>
 
 namespace uct_conformance {
 namespace {
+
+std::string core_pattern()
+{
+    std::string pattern;
+    std::ifstream("/proc/sys/kernel/core_pattern") >> pattern;
+    return pattern;
+}
 
 class uct_sm_deaths : public testing::Test {
   protected:
@@ -68,6 +83,40 @@ TEST_F(uct_sm_deaths, a_peer_that_aborts_is_dead)
     });
     connect(aborts);
     EXPECT_TRUE(has_failed()) << "its parent has not waited for it yet";
+}
+
+// The kernel asks the test whether the core file may be opened, and gets no answer.
+TEST_F(uct_sm_deaths, a_peer_that_dumps_core_slowly_is_dead)
+{
+    if (core_pattern() != "core") {
+        GTEST_SKIP() << "kernel.core_pattern is not a plain file name: " << core_pattern();
+    }
+    char folder[] = "/tmp/uct_sm_deaths.XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    int questions = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY);
+    if (questions < 0 || fanotify_mark(questions, FAN_MARK_ADD, FAN_OPEN_PERM | FAN_EVENT_ON_CHILD,
+                                       AT_FDCWD, folder) != 0) {
+        std::string reason = strerror(errno);
+        rmdir(folder);
+        GTEST_SKIP() << "fanotify, which needs CAP_SYS_ADMIN: " << reason;
+    }
+    {
+        peer_process dumps("sm", {}, [&](entity &, const entity::address &) -> bool {
+            close(questions);
+            rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
+            if (chdir(folder) != 0 || setrlimit(RLIMIT_CORE, &all) != 0) {
+                return false;
+            }
+            abort();
+        });
+        connect(dumps);
+        pollfd asked = {questions, POLLIN, 0};
+        EXPECT_EQ(poll(&asked, 1, patience_ms), 1) << "it wants to write its core file";
+        EXPECT_TRUE(has_failed());
+        EXPECT_EQ(waitpid(dumps.pid(), nullptr, WNOHANG), 0) << "it has not ended";
+        close(questions); // answers yes
+    }
+    std::filesystem::remove_all(folder);
 }
 
 // The peer's messages before its death come first, and another peer notices nothing.

@@ -8,6 +8,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace uct::sm {
@@ -36,8 +37,28 @@ bool read_address(const void *from, iface_address *to)
     return to->version == address_version && to->kind == 'i' && to->pid != 0 && to->nonce != 0;
 }
 
+namespace {
+
+// It keeps its descriptors until the core file is written, which can take minutes.
+bool dumps_core(uint32_t pid)
+{
+    char path[32];
+    char status[8192]; // long lists of groups come before
+    snprintf(path, sizeof(path), "/proc/%u/status", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    ssize_t length = read(fd, status, sizeof(status) - 1);
+    close(fd);
+    status[length > 0 ? length : 0] = '\0';
+    return strstr(status, "\nCoreDumping:\t1") != nullptr;
+}
+
+} // namespace
+
 // The inbox's descriptor is closed on exec and at exit, also of a process that nobody has waited
-// for, and the memory's name has the nonce, so that one look tells everything.
+// for, and the memory's name has the nonce.
 bool is_there(const iface_address &peer) noexcept
 {
     char path[64];
@@ -50,7 +71,7 @@ bool is_there(const iface_address &peer) noexcept
         return errno != ENOENT && errno != ESRCH; // rights can change meanwhile
     }
     return length == static_cast<ssize_t>(strlen(expected)) &&
-           memcmp(found, expected, static_cast<size_t>(length)) == 0;
+           memcmp(found, expected, static_cast<size_t>(length)) == 0 && !dumps_core(peer.pid);
 }
 
 } // namespace uct::sm

@@ -54,7 +54,7 @@ bool same_device(const uct_device_addr_t *theirs);
 bool read_address(const void *from, iface_address *to);
 
 // The process and the interface are there, for all that one can see. A stopped process is; one that
-// exits, is killed, executes another program or closes the interface is not.
+// exits, is killed, dumps core, executes another program or closes the interface is not.
 bool is_there(const iface_address &peer) noexcept;
 
 } // namespace uct::sm
