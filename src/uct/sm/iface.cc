@@ -315,22 +315,26 @@ void iface::suspect(peer &p)
 void iface::look()
 {
     std::lock_guard guard(peers_mutex_);
+    uint64_t now = ucs::monotonic_ns();
     bool found = false;
-    size_t whole = std::min(looks_at_once, peers_.size());
+    size_t whole = 0;
     auto next = peers_.upper_bound(looked_at_);
-    for (size_t n = 0; n < whole; ++n, ++next) {
+    for (size_t n = 0; n < peers_.size(); ++n, ++next) {
         if (next == peers_.end()) {
             next = peers_.begin();
         }
-        looked_at_ = next->first;
-        if (!next->second->gone && !next->second->there()) {
-            next->second->gone = found = true;
+        peer &p = *next->second;
+        if (p.gone || p.seen_lately(now)) {
+            continue;
         }
-    }
-    for (auto &[nonce, p] : peers_) {
-        if (peers_.size() > whole && !p->gone && kill(static_cast<pid_t>(p->about.pid), 0) != 0 &&
-            errno == ESRCH) {
-            p->gone = found = true;
+        bool is_whole = whole < looks_at_once;
+        if (is_whole) {
+            ++whole;
+            looked_at_ = next->first;
+        }
+        if (is_whole ? !p.look(now)
+                     : kill(static_cast<pid_t>(p.about.pid), 0) != 0 && errno == ESRCH) {
+            p.gone = found = true;
         }
     }
     bool bury_now = ++looks_ % bury_interval == 0;

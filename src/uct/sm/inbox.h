@@ -155,6 +155,9 @@ struct page {
     uint64_t nonce; // random; the inbox's address has it, too
     // See share.h. An older sender leaves it alone, and takes more than its share.
     std::atomic<uint64_t> rounds;
+    // When a sender last saw that the receiver is there: nanoseconds of the monotonic clock. Others
+    // need not look then; an older sender does not tell.
+    std::atomic<uint64_t> seen;
     // A hint: the index that the next sender tries first.
     alignas(ucs::cache_line) std::atomic<uint64_t> tail;
     // All slots below have been read, or are holes.
@@ -329,6 +332,8 @@ class outbox {
     outbox(const outbox &) = delete;
     outbox &operator=(const outbox &) = delete;
     ~outbox();
+
+    std::atomic<uint64_t> &seen() const { return page_->seen; } // see the page
 
     // A slot to write a message in: at most inline_size bytes at small(), or segment_size bytes at
     // frame(), and then publish(). False: the inbox is full for now.

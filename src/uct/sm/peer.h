@@ -21,6 +21,9 @@ class local_inboxes {
 
 enum class memory_access : uint8_t { unknown, allowed, forbidden }; // by cross-memory attach
 
+// So long other senders believe a sender that it has seen the receiver.
+constexpr uint64_t look_validity = 200'000'000;
+
 struct peer {
     // Throws ucs::error: the peer cannot be reached, or takes no more senders.
     peer(const iface_address &to, pid_t pid, uint32_t birth);
@@ -30,6 +33,20 @@ struct peer {
     bool there() const noexcept
     {
         return local ? local_inboxes::find(about.nonce) != nullptr : is_there(about);
+    }
+    // One of the senders on the node looks and tells the others, by a stamp in the inbox: if each
+    // of hundreds looked at each, that alone would keep a processor busy.
+    bool seen_lately(uint64_t now) const noexcept
+    {
+        return now - box->seen().load(std::memory_order_relaxed) < look_validity;
+    }
+    bool look(uint64_t now) const noexcept
+    {
+        bool found = there();
+        if (found) {
+            box->seen().store(now, std::memory_order_relaxed);
+        }
+        return found;
     }
     UCS_NOINLINE void ring()
     {
