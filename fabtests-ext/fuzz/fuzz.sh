@@ -13,7 +13,7 @@ case ${1:-} in
 --time) limit=-max_total_time=$2 ;;
 --runs) limit=-runs=$2 ;;
 esac
-readonly targets="ucp_messages ucp_parsers"
+readonly targets="ucp_messages ucp_parsers ucp_rkeys"
 readonly from=${top_srcdir:-$PWD/..}/fabtests-ext/fuzz/corpus
 readonly in=${top_builddir:-$PWD}/fabtests-ext/fuzz
 
