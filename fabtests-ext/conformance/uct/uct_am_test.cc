@@ -455,11 +455,11 @@ TEST_P(uct_am, announcements_keep_nothing_back)
     packed p{"announcement"};
     unsigned before = sends;
     for (int i = 0; i < 3; ++i) {
-        ASSERT_EQ(posting([&] { return uct_ep_am_bcopy(ep, 2, pack, &p, UCT_SEND_FLAG_BATCH); }),
+        ASSERT_EQ(post([&] { return uct_ep_am_bcopy(ep, 2, pack, &p, UCT_SEND_FLAG_BATCH); }),
                   static_cast<ssize_t>(p.data.size()));
     }
     unsigned announced = sends - before;
-    ASSERT_EQ(posting([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+    ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
     if (std::string(GetParam()) == "tcp") {
         EXPECT_GT(sends - before, announced);
     }

@@ -299,6 +299,33 @@ class uct_strict_rma : public uct_strict {
     }
 };
 
+// A core without room: what was packed is kept, and a fence waits until it has gone.
+TEST_P(uct_strict_rma, a_put_is_packed_once)
+{
+    if (GetParam() == "sockets") {
+        GTEST_SKIP() << "nothing refuses there";
+    }
+    environment refused("FI_STRICT_REFUSALS", "3");
+    entity c(GetParam(), {});
+    uct_ep_h to_b = c.connect(b);
+    registered target(b, std::string(1000, '-'));
+    remote_key key(b, target.memh, c.component);
+    packed p{letters(1000)};
+    auto remote = reinterpret_cast<uintptr_t>(target.data.data());
+    EXPECT_EQ(uct_ep_put_bcopy(to_b, pack, &p, remote, key.bundle.rkey), 1000);
+    EXPECT_EQ(p.calls, 1);
+    EXPECT_EQ(uct_ep_fence(to_b, 0), UCS_ERR_NO_RESOURCE);
+    EXPECT_EQ(uct_iface_fence(c.iface, 0), UCS_ERR_NO_RESOURCE);
+    auto end = std::chrono::steady_clock::now() + patience;
+    while (uct_ep_flush(to_b, 0, nullptr) != UCS_OK && std::chrono::steady_clock::now() < end) {
+        uct_worker_progress(c.worker);
+        uct_worker_progress(b.worker);
+    }
+    EXPECT_EQ(uct_ep_fence(to_b, 0), UCS_OK);
+    EXPECT_EQ(p.calls, 1);
+    EXPECT_TRUE(target.data == p.data);
+}
+
 TEST_P(uct_strict_rma, a_put_and_a_get_of_pieces)
 {
     registered source(a, letters(6000));

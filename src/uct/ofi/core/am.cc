@@ -154,11 +154,17 @@ ssize_t ep::send_packed(buffer_op *b, uint64_t data, size_t length)
         if (ret != -FI_EAGAIN) {
             return post_failed(ret, b);
         }
-        held_ops_.push_back(b);
-        hold();
-        refused();
+        hold_packed(b, op::kind::send);
     }
     return static_cast<ssize_t>(length);
+}
+
+void ep::hold_packed(buffer_op *b, op::kind what)
+{
+    b->what = what;
+    held_ops_.push_back(b);
+    hold();
+    refused();
 }
 
 // 0: it has gone.
@@ -198,7 +204,9 @@ bool ep::post_held()
     }
     while (!held_ops_.empty()) {
         auto *b = static_cast<buffer_op *>(held_ops_.pop_front());
-        ssize_t ret = b->what == op::kind::tag_send ? post_tagged(b) : post_packed(b);
+        ssize_t ret = b->what == op::kind::tag_send ? post_tagged(b)
+                      : b->what == op::kind::put    ? post_put(b)
+                                                    : post_packed(b);
         if (ret == -FI_EAGAIN) {
             held_ops_.push_front(b);
             refused();

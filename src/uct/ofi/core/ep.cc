@@ -117,6 +117,9 @@ ucs_status_t ep::fence(unsigned)
         flush_batch();
     }
     std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (UCS_UNLIKELY(holds_overtaken())) {
+        return no_resource();
+    }
     op *last = last_overtaken();
     if (last && !(fenced_ & own_fence)) {
         op *mark = owner().get_op();
@@ -141,6 +144,16 @@ op *ep::last_overtaken()
         }
     }
     return last;
+}
+
+bool ep::holds_overtaken()
+{
+    for (op *o : held_ops_) {
+        if (owner().limit.overtaken >> static_cast<unsigned>(o->what) & 1) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void ep::close_fence(fence_kind kind)

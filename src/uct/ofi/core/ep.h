@@ -94,6 +94,8 @@ class ep final : public uct::ep {
 
     // What a fence has to wait for; nullptr: nothing.
     op *last_overtaken();
+    // Such a one waits for room in the core.
+    bool holds_overtaken();
     // Behind a closed fence the endpoint is not ready, not even for memory that is mapped here.
     enum fence_kind : uint8_t { own_fence = 1, interface_fence = 2 };
     void close_fence(fence_kind kind);
@@ -128,6 +130,8 @@ class ep final : public uct::ep {
     void posted(op *o, op::kind what, uct_completion_t *completion);
     ssize_t send_packed(buffer_op *b, uint64_t data, size_t length);
     ssize_t post_packed(buffer_op *b);
+    // The core has no room for what was packed: it goes before anything else.
+    void hold_packed(buffer_op *b, op::kind what);
     ssize_t post_parts(buffer_op *b);
     ssize_t post_numbered(buffer_op *b);
     ssize_t post_numbered(buffer_op *b, size_t pieces, uint64_t data, uct_completion_t *completion);
@@ -169,8 +173,10 @@ class ep final : public uct::ep {
         char *at = k->mapped(remote, length);
         return UCS_LIKELY(at || k->own.empty()) ? at : k->owned(remote, length);
     }
+    static void aim(buffer_op *b, size_t length, fi_addr_t to, uint64_t remote, uct_rkey_t key);
     ucs_status_t write_buffer(buffer_op *b, size_t length, fi_addr_t to, uint64_t remote,
                               uct_rkey_t key);
+    ssize_t post_put(buffer_op *b);
     // Where the memory of a key is reached: at the peer's endpoint, or at the one that carries the
     // region. False: the core has no room for its address.
     UCS_ALWAYS_INLINE bool find_memory(uct_rkey_t key, fi_addr_t *to_p)

@@ -47,7 +47,14 @@ ucs_status_t iface::fence(unsigned)
     flush_batches();
     std::atomic_thread_fence(std::memory_order_seq_cst);
     bool overtaken = false;
-    for_each_ep([&](ep &e) { overtaken |= e.last_overtaken() != nullptr; });
+    bool held = false;
+    for_each_ep([&](ep &e) {
+        overtaken |= e.last_overtaken() != nullptr;
+        held |= e.holds_overtaken();
+    });
+    if (UCS_UNLIKELY(held)) {
+        return UCS_ERR_NO_RESOURCE;
+    }
     if (!overtaken || fenced_) {
         return UCS_OK;
     }

@@ -38,7 +38,7 @@ struct op : fi_context2 {
         send,
         ping,
         tag_send, // while the core has no room for it
-        put,
+        put,      // also while the core has no room for it
         get,
         atomic,
         flush_mark, // without completion: of a fence
@@ -89,6 +89,11 @@ struct buffer_op : op {
     size_t length; // of what waits to be sent, of a get, or of an atomic's value
     size_t sent;   // of what leaves in parts
     uint64_t cq_data;
+    struct {
+        fi_addr_t to;
+        uint64_t address;
+        uint64_t key;
+    } target;                     // of a put
     uct_unpack_callback_t unpack; // get_bcopy
     void *arg;                    // of unpack; where the result of a fetch goes
 };

@@ -82,29 +82,48 @@ ssize_t ep::put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_
         owner().put(b);
         return static_cast<ssize_t>(length);
     }
-    ucs_status_t status = write_buffer(b, length, to_memory, remote, key);
-    return status == UCS_OK ? static_cast<ssize_t>(length) : static_cast<ssize_t>(status);
+    aim(b, length, to_memory, remote, key);
+    ssize_t ret = post_put(b);
+    if (UCS_UNLIKELY(ret == -FI_EAGAIN)) {
+        hold_packed(b, op::kind::put);
+    } else if (UCS_UNLIKELY(ret != 0)) {
+        return post_failed(ret, b);
+    }
+    return static_cast<ssize_t>(length);
+}
+
+void ep::aim(buffer_op *b, size_t length, fi_addr_t to, uint64_t remote, uct_rkey_t key)
+{
+    b->length = length;
+    b->target = {to, remote - rkey::of(key)->offset, rkey::of(key)->key};
 }
 
 ucs_status_t ep::write_buffer(buffer_op *b, size_t length, fi_addr_t to, uint64_t remote,
                               uct_rkey_t key)
 {
-    b->pieces.iov[0] = {b->data, length};
-    fi_rma_iov where{remote - rkey::of(key)->offset, length, rkey::of(key)->key};
+    aim(b, length, to, remote, key);
+    ssize_t ret = post_put(b);
+    return UCS_LIKELY(ret == 0) ? UCS_OK : post_failed(ret, b);
+}
+
+// 0: it has gone.
+ssize_t ep::post_put(buffer_op *b)
+{
+    b->pieces.iov[0] = {b->data, b->length};
+    fi_rma_iov where{b->target.address, b->length, b->target.key};
     fi_msg_rma message{.msg_iov = b->pieces.iov,
                        .desc = &b->desc,
                        .iov_count = 1,
-                       .addr = to,
+                       .addr = b->target.to,
                        .rma_iov = &where,
                        .rma_iov_count = 1,
                        .context = static_cast<fi_context2 *>(b)};
     ssize_t ret = fi_writemsg(target, &message, owner().limit.put_flags | FI_COMPLETION);
-    if (UCS_UNLIKELY(ret != 0)) {
-        return post_failed(ret, b);
+    if (UCS_LIKELY(ret == 0)) {
+        posted(b, op::kind::put, nullptr);
+        posted_other();
     }
-    posted(b, op::kind::put, nullptr);
-    posted_other();
-    return UCS_OK;
+    return ret;
 }
 
 ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, uct_rkey_t key,

@@ -68,10 +68,7 @@ ssize_t ep::tag_eager_bcopy(uct_tag_t tag, uint64_t imm, uct_pack_callback_t pac
     } else if (ret != -FI_EAGAIN) {
         return post_failed(ret, b);
     } else {
-        b->what = op::kind::tag_send;
-        held_ops_.push_back(b);
-        hold();
-        refused();
+        hold_packed(b, op::kind::tag_send);
     }
     return static_cast<ssize_t>(length);
 }
