@@ -78,9 +78,29 @@ class uct_tag : public uct_test {
         EXPECT_EQ(p.calls, 0);
     }
 
+    void TearDown() override
+    {
+        for (auto [md, memh] : registered_) {
+            EXPECT_EQ(uct_md_mem_dereg(md, memh), UCS_OK);
+        }
+        uct_test::TearDown();
+    }
+    // A handle of memory, where the core wants one.
+    uct_mem_h handle_of(entity &user, void *buffer, size_t length)
+    {
+        uct_mem_h memh = UCT_MEM_HANDLE_NULL;
+        if (user.md_attr.cap.flags & UCT_MD_FLAG_NEED_MEMH && length > 0) {
+            EXPECT_EQ(uct_md_mem_reg(user.md, buffer, length, UCT_MD_MEM_ACCESS_ALL, &memh),
+                      UCS_OK);
+            registered_.emplace_back(user.md, memh);
+        }
+        return memh;
+    }
+
     ucs_status_t post_receive(receive &r, uct_tag_t tag, uct_tag_t mask = ~uct_tag_t(0))
     {
-        uct_iov_t iov{r.buffer.data(), r.buffer.size(), UCT_MEM_HANDLE_NULL, 0, 1};
+        uct_iov_t iov{r.buffer.data(), r.buffer.size(),
+                      handle_of(b(), r.buffer.data(), r.buffer.size()), 0, 1};
         return post(
             [&] { return uct_iface_tag_recv_zcopy(b().iface, tag, mask, &iov, 1, &r.context); });
     }
@@ -102,6 +122,9 @@ class uct_tag : public uct_test {
     }
 
     uct_ep_h ep = nullptr;
+
+  private:
+    std::vector<std::pair<uct_md_h, uct_mem_h>> registered_;
 };
 
 TEST_P(uct_tag, 218_short_goes_to_its_receive)
@@ -136,7 +159,7 @@ TEST_P(uct_tag, 218_zcopy_goes_to_its_receive)
         receive r(size);
         ASSERT_EQ(post_receive(r, 9), UCS_OK);
         std::string data = pattern(size, 3);
-        uct_iov_t iov{data.data(), size, UCT_MEM_HANDLE_NULL, 0, 1};
+        uct_iov_t iov{data.data(), size, handle_of(a(), data.data(), size), 0, 1};
         guard g;
         ucs_status_t status =
             post([&] { return uct_ep_tag_eager_zcopy(ep, 9, 42, &iov, 1, 0, &g.completion); });
@@ -256,7 +279,7 @@ TEST_P(uct_tag, 218_messages_of_a_tag_keep_their_order)
         if (i % 3 == 0) {
             receives.push_back(std::make_unique<receive>(16));
             receive &r = *receives.back();
-            uct_iov_t iov{r.buffer.data(), 16, UCT_MEM_HANDLE_NULL, 0, 1};
+            uct_iov_t iov{r.buffer.data(), 16, handle_of(b(), r.buffer.data(), 16), 0, 1};
             if (posting([&] {
                     return uct_iface_tag_recv_zcopy(b().iface, 3, ~0ul, &iov, 1, &r.context);
                 }) != UCS_OK) {
