@@ -109,7 +109,18 @@ TEST(uct_strict_receives, are_posted_again_when_all_were_refused)
 }
 
 // Buffers that messages share.
-class uct_strict_shared : public uct_strict {
+struct sharing {
+    std::string setting = "UCX_" + uct_strict::GetParam() + "_MULTI_RECV";
+    std::unique_ptr<environment> on;
+
+    sharing()
+    {
+        std::transform(setting.begin(), setting.end(), setting.begin(), ::toupper);
+        on = std::make_unique<environment>(setting.c_str(), "y");
+    }
+};
+
+class uct_strict_shared : protected sharing, public uct_strict {
   protected:
     static size_t room(const entity &e)
     {
@@ -121,8 +132,6 @@ TEST_P(uct_strict_shared, an_interface_has_little_more_than_a_megabyte_of_receiv
 {
     EXPECT_LE(room(a), 1200u << 10);
     EXPECT_LE(room(entity(GetParam(), {.rx_queue_len = "8"})), 300u << 10);
-    std::string setting = "UCX_" + GetParam() + "_MULTI_RECV";
-    std::transform(setting.begin(), setting.end(), setting.begin(), ::toupper);
     environment no(setting.c_str(), "n");
     environment all_posts("FI_STRICT_EAGAIN", "0"); // none is refused
     EXPECT_GE(room(entity(GetParam(), {})), 8u << 20);

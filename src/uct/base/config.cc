@@ -170,7 +170,7 @@ constexpr field iface_fields[] = {
      "no order. Processes must agree. Tagged messages are not matched by the provider then. Of "
      "connectionless endpoints to other hosts.",
      offsetof(iface_values, sequence), &ternary_},
-    {"MULTI_RECV", "y",
+    {"MULTI_RECV", "n",
      "Messages share receive buffers where the provider can do that: an interface has 1 MiB of "
      "them, or room for RX_QUEUE_LEN messages of the greatest length. Of connectionless endpoints "
      "to other hosts.",

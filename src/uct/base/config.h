@@ -71,7 +71,7 @@ struct uct_iface_config final : uct::config_object {
         uct::port_range ports;      // PORT_RANGE
         double peer_timeout = 0;    // PEER_TIMEOUT, seconds
         ucs::config::ternary sequence = ucs::config::ternary::auto_; // SEQUENCE
-        bool multi_recv = true;                                      // MULTI_RECV
+        bool multi_recv = false;                                     // MULTI_RECV
     } v;
     std::span<const ucs::config::field> fields() const override;
     void *values() override { return &v; }
