@@ -87,7 +87,13 @@ perftest()
         run_batch "$tls" "$expected" "$@"
 }
 
-if [ -n "${PERFTEST_BRIEF:-}" ]; then # where everything is slow
+if [ "${PERFTEST_BRIEF:-}" = every ]; then # test, once
+    for tls in $transports; do
+        perftest $tls "$MESSAGE_TESTS $STREAM_TESTS $RMA_TESTS" "8 65536 1048576"
+        perftest $tls "$AMO_TESTS" "4 8"
+    done
+    finish
+elif [ -n "${PERFTEST_BRIEF:-}" ]; then # where everything is slow
     perftest "$transports" "tag_lat tag_bw ucp_put_bw ucp_get" "8 65536"
     finish
 fi
