@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ucs configuration tables: value types, environment precedence, errors, listing.
-#include "ucs/config.h"
+#include "ucs/config/config.h"
 #include "ucs/error.h"
 
 #include <gtest/gtest.h>

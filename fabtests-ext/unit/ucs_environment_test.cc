@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is said about the environment: unknown variables, UCX's variables without meaning here, and
 // every variable of UCX 1.13 and 1.18 with its default and with nonsense.
-#include "ucs/environment.h"
+#include "ucs/config/environment.h"
+#include "ucs/config/ucx_variables.h"
 #include "ucs/error.h"
-#include "ucs/ucx_variables.h"
 
 #include <ucp/api/ucp.h>
 #include <uct/api/uct.h>

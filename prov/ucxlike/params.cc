@@ -6,7 +6,7 @@
 
 #include "prov/ucxlike/prov.h"
 
-#include "ucs/environment.h"
+#include "ucs/config/environment.h"
 #include "ucs/log.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include "inspect/inspect.h"
 
 #include "ucp/core/config.h"
-#include "ucs/config_origin.h"
+#include "ucs/config/config_origin.h"
 #include "ucs/error.h"
 #include "ucs/stats/settings.h"
 #include "uct/base/component.h"

@@ -3,7 +3,7 @@
 // write(2), so lines of several threads and processes do not mix.
 #include "ucs/log_file.h"
 
-#include "ucs/config.h"
+#include "ucs/config/config.h"
 #include "ucs/sys.h"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 // opened.
 #pragma once
 
-#include "ucs/config.h"
+#include "ucs/config/config.h"
 
 #include <ucp/api/ucp.h>
 

@@ -5,7 +5,7 @@
 #include "ucp/core/context.h"
 
 #include "ucp/core/resources.h"
-#include "ucs/environment.h"
+#include "ucs/config/environment.h"
 #include "ucs/error.h"
 #include "ucs/stats/stats.h"
 #include "ucs/sys.h"

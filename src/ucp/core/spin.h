@@ -11,7 +11,7 @@
 #pragma once
 
 #include "ucs/compiler.h"
-#include "ucs/config.h"
+#include "ucs/config/config.h"
 
 #include <cstdint>
 

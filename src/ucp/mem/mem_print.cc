@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ucp_mem_print_info: allocates and registers memory as a program would and tells what came of it.
-#include "ucs/config.h"
+#include "ucs/config/config.h"
 #include "ucs/log.h"
 
 #include <ucp/api/ucp.h>

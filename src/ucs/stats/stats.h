@@ -6,7 +6,7 @@
 // worker, and any number of readers.
 #pragma once
 
-#include "ucs/config.h"
+#include "ucs/config/config.h"
 
 #include <atomic>
 #include <cstddef>

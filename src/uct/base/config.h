@@ -3,7 +3,7 @@
 // them around as void *, so each starts with the table that describes it.
 #pragma once
 
-#include "ucs/config.h"
+#include "ucs/config/config.h"
 #include "uct/base/auth_key.h"
 
 #include <uct/api/uct.h>

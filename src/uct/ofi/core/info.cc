@@ -3,7 +3,7 @@
 // because at exit libfabric may be gone before us.
 #include "uct/ofi/core/info.h"
 
-#include "ucs/environment.h"
+#include "ucs/config/environment.h"
 #include "uct/ofi/core/absences.h"
 #include "uct/ofi/core/error.h"
 

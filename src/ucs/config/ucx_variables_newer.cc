@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The variables that UCX got between 1.13 and 1.18: see ucx_variables.h. Of the transports that
 // UCX has for accelerators there are none here: UCX_TLS and its kind name them.
-#include "ucs/ucx_variables.h"
+#include "ucs/config/ucx_variables.h"
 
 namespace ucs::config {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One row a variable, by name, as `ucx_info -c` of UCX 1.13.1 prints them on Debian 12: see
 // ucx_variables.h. The texts of the reasons are in environment.cc.
-#include "ucs/ucx_variables.h"
+#include "ucs/config/ucx_variables.h"
 
 namespace ucs::config {
 

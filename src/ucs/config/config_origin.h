@@ -2,7 +2,7 @@
 // Where the value of a setting comes from, for listings.
 #pragma once
 
-#include "ucs/config.h"
+#include "ucs/config/config.h"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the conditions of a section are compared with: see config_section.h.
-#include "ucs/config_section.h"
+#include "ucs/config/config_section.h"
 
 #include <algorithm>
 #include <fnmatch.h>

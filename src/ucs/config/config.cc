@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Filling and listing of configuration tables: see config.h.
-#include "ucs/config.h"
+#include "ucs/config/config.h"
 
-#include "ucs/config_origin.h"
-#include "ucs/config_section.h"
+#include "ucs/config/config_origin.h"
+#include "ucs/config/config_section.h"
 #include "ucs/error.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reports about the environment: see environment.h.
-#include "ucs/environment.h"
+#include "ucs/config/environment.h"
 
+#include "ucs/config/ucx_variables.h"
 #include "ucs/error.h"
-#include "ucs/ucx_variables.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -4,7 +4,7 @@
 // once in a process; with UCX_STRICT=y it is an error.
 #pragma once
 
-#include "ucs/config.h"
+#include "ucs/config/config.h"
 
 #include <string>
 #include <vector>

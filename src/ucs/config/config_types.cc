@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Parsers and printers of the value types: see config.h.
-#include "ucs/config.h"
+#include "ucs/config/config.h"
 
 #include <cerrno>
 #include <climits>
