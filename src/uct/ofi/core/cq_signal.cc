@@ -2,8 +2,8 @@
 // Finds the descriptor that the core signals through what the kernel tells of the epoll set.
 #include "uct/ofi/core/cq_signal.h"
 
+#include "ucs/epoll_set.h"
 #include "ucs/log.h"
-#include "uct/ofi/core/epoll_set.h"
 
 #include <cerrno>
 #include <cstring>
@@ -17,7 +17,7 @@ void cq_signal::mute(fid_cq *cq)
     if (fi_control(&cq->fid, FI_GETWAIT, &set) != 0) {
         return;
     }
-    std::vector<epoll_member> members = members_of(set);
+    std::vector<ucs::epoll_member> members = ucs::members_of(set);
     if (members.size() != 1 || epoll_ctl(set, EPOLL_CTL_DEL, members[0].fd, nullptr) != 0) {
         return;
     }

@@ -3,8 +3,8 @@
 // and frees it. Its socket is known to nobody but the descriptor that the queue waits on.
 #include "uct/ofi/core/eq.h"
 
+#include "ucs/epoll_set.h"
 #include "ucs/sockaddr.h"
-#include "uct/ofi/core/epoll_set.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -63,15 +63,15 @@ std::vector<int> sockets_of(fid_eq *eq)
     if (fi_control(&eq->fid, FI_GETWAIT, &epoll_fd) != 0) {
         return sockets;
     }
-    std::vector<epoll_member> watched = members_of(epoll_fd);
-    auto own = std::find_if(watched.begin(), watched.end(), [eq](const epoll_member &m) {
+    std::vector<ucs::epoll_member> watched = ucs::members_of(epoll_fd);
+    auto own = std::find_if(watched.begin(), watched.end(), [eq](const ucs::epoll_member &m) {
         return m.data == reinterpret_cast<uintptr_t>(eq);
     });
     if (own != watched.end()) {
-        std::vector<epoll_member> inner = members_of(own->fd);
+        std::vector<ucs::epoll_member> inner = ucs::members_of(own->fd);
         watched.insert(watched.end(), inner.begin(), inner.end());
     }
-    for (const epoll_member &m : watched) {
+    for (const ucs::epoll_member &m : watched) {
         if (is_inet_socket(m.fd)) {
             sockets.push_back(m.fd);
         }

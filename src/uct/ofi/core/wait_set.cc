@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "uct/ofi/core/wait_set.h"
 
+#include "ucs/epoll_set.h"
 #include "ucs/error.h"
 #include "ucs/log.h"
-#include "uct/ofi/core/epoll_set.h"
 
 #include <cerrno>
 #include <cstring>
@@ -35,7 +35,7 @@ bool wait_set::open(const std::vector<fid_t> &queues, int always)
         if (fi_control(queue, FI_GETWAIT, &fd) != 0) {
             return false;
         }
-        for (int inner : without_a_level(fd)) {
+        for (int inner : ucs::without_a_level(fd)) {
             found.push_back(inner);
         }
     }

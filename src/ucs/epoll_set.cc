@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "uct/ofi/core/epoll_set.h"
+#include "ucs/epoll_set.h"
 
 #include <cstdio>
 #include <memory>
 
-namespace uct::ofi {
+namespace ucs {
 
 std::vector<epoll_member> members_of(int set)
 {
@@ -35,4 +35,4 @@ std::vector<int> without_a_level(int set)
     return nested ? found : std::vector<int>{set};
 }
 
-} // namespace uct::ofi
+} // namespace ucs
