@@ -6,7 +6,6 @@
 #include "uct/ofi/core/eq.h"
 #include "uct/ofi/core/error.h"
 #include "uct/ofi/msg/msg_iface.h"
-#include "uct/ofi/tcp/pacing.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -254,8 +253,8 @@ void msg_iface::on_connected(connection *c, const hello *answer)
     }
     c->now = connection::state::connected;
     pending_.remove(c);
-    if (unpace_) {
-        stop_local_pacing(c->endpoint.get(), &last_socket_);
+    if (companion_) {
+        companion_->connected(*c);
     }
     for (ep *e : c->eps) {
         e->target = c->endpoint.get();

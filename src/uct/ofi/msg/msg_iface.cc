@@ -9,8 +9,6 @@
 #include "uct/base/transport.h"
 #include "uct/ofi/core/eq.h"
 #include "uct/ofi/core/error.h"
-#include "uct/ofi/tcp/pacing.h"
-#include "uct/ofi/tcp/tcp_state.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,9 +21,6 @@ namespace uct::ofi {
 namespace {
 
 constexpr double max_timeout = 1e9; // seconds; from there on there is none
-// Retransmissions after which a TCP peer counts as gone: with the kernel's doubling intervals, some
-// three seconds.
-constexpr unsigned dead_after = 4;
 constexpr unsigned eq_rounds = 128; // the event queue is read at least this often
 
 uint64_t nanoseconds(double seconds)
@@ -33,7 +28,7 @@ uint64_t nanoseconds(double seconds)
     return seconds < max_timeout ? static_cast<uint64_t>(seconds * 1e9) : UINT64_MAX;
 }
 
-// A thread of the program is in here: the attendant keeps out.
+// A thread of the program is in here: that of the companion keeps out.
 class in_use {
   public:
     explicit in_use(uct_iface_h handle) : owner_(static_cast<msg_iface &>(*handle).lock()) {}
@@ -70,13 +65,8 @@ msg_iface::msg_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
     : iface(table(), worker, md, params, config), id_(ucs::random_u64()),
       timeout_ns_(nanoseconds(config.v.connect_timeout)),
       silence_ns_(md.provider.forgets_handshakes() ? nanoseconds(config.v.peer_timeout)
-                                                   : UINT64_MAX),
-      attend_(config.v.attend && md.provider.sockets()),
-      unpace_(!config.v.local_pacing && md.provider.sockets() && system_paces())
+                                                   : UINT64_MAX)
 {
-    if (!attend_) {
-        limit.batched = 0;
-    }
     poll_ = poll<msg_iface>;
     slow_ = true;
     open_receives(receives_wanted(config));
@@ -167,7 +157,9 @@ msg_iface::~msg_iface()
 
 void msg_iface::close()
 {
-    attendant_.reset();
+    if (companion_) {
+        companion_->stop();
+    }
     flush_batches();
     delete this;
 }
@@ -269,13 +261,14 @@ void msg_iface::for_each_ep(const std::function<void(ep &)> &call)
 // All endpoints of a connection share its fate.
 void msg_iface::check_peers()
 {
-    tcp_inquiry inquiry;
+    std::vector<connection *> connected;
     for (auto &[id, c] : connections_) {
         if (c->now == connection::state::connected && !c->eps.empty()) {
             c->eps.front()->ping();
-            look_at(*c, inquiry);
+            connected.push_back(c.get());
         }
     }
+    look_at(connected);
 }
 
 connection &msg_iface::connect_to(const device_address &device, const msg_address &address)
@@ -292,40 +285,16 @@ connection *msg_iface::find(uint64_t id)
     return found == connections_.end() ? nullptr : found->second.get();
 }
 
-// A thread for the first batch, or the first memory that a peer may read.
-void msg_iface::hire()
-{
-    ucs_status_t status = ucs::guard([&] { attendant_ = std::make_unique<attendant>(*this); });
-    if (status != UCS_OK) {
-        attend_ = false;
-        limit.batched = 0;
-    }
-}
-
 void msg_iface::batch_begun()
 {
     owner.hasten(static_cast<uct::iface *>(this));
-    if (UCS_UNLIKELY(!attendant_)) {
-        hire();
-    }
-    if (attendant_) {
-        attendant_->batch_begun();
-    }
+    companion_->batch_begun();
 }
 
-void msg_iface::watch_reads()
+int msg_iface::reads_fd() const
 {
-    watching_ = true;
     int fd = -1;
-    if (fi_control(&cq_->fid, FI_GETWAIT, &fd) != 0) {
-        return;
-    }
-    if (!attendant_) {
-        hire();
-    }
-    if (attendant_) {
-        attendant_->watch(fd);
-    }
+    return fi_control(&cq_->fid, FI_GETWAIT, &fd) == 0 ? fd : -1;
 }
 
 bool msg_iface::serve_reads()
@@ -343,11 +312,12 @@ unsigned msg_iface::progress()
     ucs::biased_lock::owner owner(lock_);
     unsigned count = 0;
     flush_batches();
-    if (attendant_) {
-        attendant_->polled();
-    }
-    if (UCS_UNLIKELY(attend_ && !watching_ && domain.exposed.load(std::memory_order_relaxed))) {
-        watch_reads();
+    if (companion_) {
+        companion_->polled();
+        if (UCS_UNLIKELY(!exposed_ && domain.exposed.load(std::memory_order_relaxed))) {
+            exposed_ = true;
+            companion_->exposed();
+        }
     }
     if (!connections_.empty()) {
         count += poll_cq();
@@ -369,21 +339,16 @@ void msg_iface::probe(ep &e)
 {
     connection *c = e.conn;
     if (c && c->now == connection::state::connected) {
-        tcp_inquiry inquiry;
-        look_at(*c, inquiry);
+        look_at({c});
     }
 }
 
-void msg_iface::look_at(connection &c, tcp_inquiry &inquiry)
+void msg_iface::look_at(const std::vector<connection *> &connected)
 {
-    tcp_ends ends;
-    if (!domain.provider.sockets() || !ends_of(c.endpoint.get(), &ends)) {
-        return;
-    }
-    if (inquiry.unanswered(ends, &c.socket) >= dead_after) {
-        ucs_debug("tcp/%s: nothing acknowledges what goes to %s", domain.dev.name.c_str(),
-                  ucs::sockaddr_string(ends.there()).c_str());
-        broken_.emplace_back(&c, UCS_ERR_ENDPOINT_TIMEOUT);
+    if (companion_) {
+        for (connection *c : companion_->silent(connected)) {
+            broken_.emplace_back(c, UCS_ERR_ENDPOINT_TIMEOUT);
+        }
     }
 }
 
@@ -441,7 +406,9 @@ ucs_status_t msg_iface::event_arm(unsigned)
 uct_iface *open_msg_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
                           const uct_iface_config &config)
 {
-    return new msg_iface(worker, domain, params, config);
+    auto *iface = new msg_iface(worker, domain, params, config);
+    iface->limit.batched = 0; // nobody sees to it that a batch leaves
+    return iface;
 }
 
 } // namespace uct::ofi

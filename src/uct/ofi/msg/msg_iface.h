@@ -8,16 +8,14 @@
 #include "uct/ofi/core/address.h"
 #include "uct/ofi/core/iface.h"
 #include "uct/ofi/core/routes.h"
+#include "uct/ofi/msg/companion.h"
 #include "uct/ofi/msg/connection.h"
-#include "uct/ofi/tcp/attendant.h"
 
 #include <map>
 #include <memory>
 #include <vector>
 
 namespace uct::ofi {
-
-class tcp_inquiry;
 
 class msg_iface final : public iface {
   public:
@@ -37,8 +35,13 @@ class msg_iface final : public iface {
     // An endpoint that leaves has sent what it could; the connection stays.
     connection *find(uint64_t id);
 
-    // The program's threads own it, the attendant visits.
+    // What the core needs besides; before the first progress.
+    void join(std::unique_ptr<companion> c) { companion_ = std::move(c); }
+
+    // The program's threads own it, a thread of the companion visits.
     ucs::biased_lock &lock() { return lock_; }
+    // Shows that peers read, among other things; -1: the core has none.
+    int reads_fd() const;
     // Lets the core answer what peers read, and leaves what arrived where it is: true if there is
     // such, and who sleeps for it is woken.
     bool serve_reads();
@@ -50,14 +53,12 @@ class msg_iface final : public iface {
     int listen_at(uint16_t port);
     int listen_within(port_range ports);
     void batch_begun() override;
-    UCS_NOINLINE void hire();
-    UCS_NOINLINE void watch_reads();
     std::vector<fid_t> wait_fids() const;
     void open_receives(unsigned count);
     void open_endpoint(connection &c, fi_info *info);
     void connect(ep &from, const peer_address &to) override;
     void check_peers() override;
-    void look_at(connection &c, tcp_inquiry &inquiry);
+    void look_at(const std::vector<connection *> &connected);
     void for_each_ep(const std::function<void(ep &)> &call) override;
     ucs_status_t write_address(uct_iface_addr_t *address) override;
     void begin(connection &c, sockaddr_storage to);
@@ -101,11 +102,8 @@ class msg_iface final : public iface {
     std::vector<std::pair<connection *, ucs_status_t>> broken_; // an operation failed
     unsigned rounds_ = 0;                                       // since the event queue was read
     ucs::biased_lock lock_;
-    bool watching_ = false;
-    bool attend_; // asked for, and possible so far
-    bool unpace_; // connections within the host
-    int last_socket_ = 0;
-    std::unique_ptr<attendant> attendant_;
+    std::unique_ptr<companion> companion_;
+    bool exposed_ = false; // the companion knows that memory is
 };
 
 uct_iface *open_msg_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,

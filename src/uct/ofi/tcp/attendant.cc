@@ -46,8 +46,8 @@ class signals_blocked {
 
 } // namespace
 
-attendant::attendant(msg_iface &home)
-    : home_(home), tick_(tick_ns), polls_seen_at_(ucs::monotonic_ns())
+attendant::attendant(msg_iface &home, const companion &polled)
+    : home_(home), polled_(polled), tick_(tick_ns), polls_seen_at_(ucs::monotonic_ns())
 {
     wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake_fd_ < 0) {
@@ -119,7 +119,7 @@ bool attendant::sleep()
 
 void attendant::look_at_batches()
 {
-    uint64_t polls = polls_.load(std::memory_order_relaxed);
+    uint64_t polls = polled_.polls();
     uint64_t now = batches_.load(std::memory_order_relaxed);
     bool busy = polls != polls_at_tick_ || now != batches_seen_ || home_.lock().occupied();
     tick_ = busy ? std::min(2 * tick_, slow_tick_ns) : tick_ns;
@@ -185,7 +185,7 @@ void attendant::wake_from_rest()
 bool attendant::attended()
 {
     uint64_t now = ucs::monotonic_ns();
-    uint64_t polls = polls_.load(std::memory_order_relaxed);
+    uint64_t polls = polled_.polls();
     bool often = (polls - polls_seen_) * seldom_ns > now - polls_seen_at_ + seldom_ns;
     polls_seen_ = polls;
     polls_seen_at_ = now;

@@ -16,11 +16,13 @@
 
 namespace uct::ofi {
 
+class companion;
 class msg_iface;
 
 class attendant {
   public:
-    explicit attendant(msg_iface &home); // throws ucs::error
+    // polled: counts the program's polls. Throws ucs::error.
+    attendant(msg_iface &home, const companion &polled);
     attendant(const attendant &) = delete;
     attendant &operator=(const attendant &) = delete;
     ~attendant();
@@ -33,10 +35,6 @@ class attendant {
             ticking_.store(true, std::memory_order_relaxed);
             wake();
         }
-    }
-    void polled()
-    {
-        polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
     void watch(int cq_fd); // memory is exposed
 
@@ -51,12 +49,12 @@ class attendant {
     void wake();
 
     msg_iface &home_;
+    const companion &polled_;
     int wake_fd_ = -1;
     std::atomic<int> cq_fd_ = -1;
     std::atomic<bool> stopping_ = false;
     std::atomic<bool> ticking_ = false;
     std::atomic<uint64_t> batches_ = 0; // ever begun
-    std::atomic<uint64_t> polls_ = 0;   // by the program
 
     // The thread's own.
     uint64_t batches_seen_ = 0;

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// See tcp_companion.h.
+#include "uct/ofi/tcp/tcp_companion.h"
+
+#include "ucs/error.h"
+#include "ucs/sockaddr.h"
+#include "uct/ofi/tcp/pacing.h"
+#include "uct/ofi/tcp/tcp_state.h"
+
+namespace uct::ofi {
+
+namespace {
+
+// Retransmissions after which a TCP peer counts as gone: with the kernel's doubling intervals, some
+// three seconds.
+constexpr unsigned dead_after = 4;
+
+} // namespace
+
+tcp_companion::tcp_companion(msg_iface &home, const uct_iface_config &config)
+    : home_(home), attend_(config.v.attend), unpace_(!config.v.local_pacing && system_paces())
+{
+    if (!attend_) {
+        home_.limit.batched = 0;
+    }
+}
+
+void tcp_companion::connected(connection &c)
+{
+    if (unpace_) {
+        stop_local_pacing(c.endpoint.get(), &last_socket_);
+    }
+}
+
+std::vector<connection *> tcp_companion::silent(const std::vector<connection *> &asked)
+{
+    tcp_inquiry inquiry;
+    std::vector<connection *> found;
+    for (connection *c : asked) {
+        tcp_ends ends;
+        if (ends_of(c->endpoint.get(), &ends) &&
+            inquiry.unanswered(ends, &c->socket) >= dead_after) {
+            ucs_debug("tcp/%s: nothing acknowledges what goes to %s", home_.domain.dev.name.c_str(),
+                      ucs::sockaddr_string(ends.there()).c_str());
+            found.push_back(c);
+        }
+    }
+    return found;
+}
+
+// A thread for the first batch, or the first memory that a peer may read.
+void tcp_companion::hire()
+{
+    ucs_status_t status =
+        ucs::guard([&] { attendant_ = std::make_unique<attendant>(home_, *this); });
+    if (status != UCS_OK) {
+        attend_ = false;
+        home_.limit.batched = 0;
+    }
+}
+
+void tcp_companion::batch_begun()
+{
+    if (UCS_UNLIKELY(!attendant_)) {
+        hire();
+    }
+    if (attendant_) {
+        attendant_->batch_begun();
+    }
+}
+
+void tcp_companion::exposed()
+{
+    int fd = attend_ ? home_.reads_fd() : -1;
+    if (fd < 0) {
+        return;
+    }
+    if (!attendant_) {
+        hire();
+    }
+    if (attendant_) {
+        attendant_->watch(fd);
+    }
+}
+
+uct_iface *open_tcp_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
+                          const uct_iface_config &config)
+{
+    auto *iface = new msg_iface(worker, domain, params, config);
+    try {
+        iface->join(std::make_unique<tcp_companion>(*iface, config));
+    } catch (...) {
+        iface->close();
+        throw;
+    }
+    return iface;
+}
+
+} // namespace uct::ofi

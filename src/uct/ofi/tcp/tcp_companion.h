@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an interface over tcp has besides its connections: the thread that looks after it
+// (attendant.h), the state of its sockets (tcp_state.h), and their pacing (pacing.h).
+#pragma once
+
+#include "uct/ofi/msg/companion.h"
+#include "uct/ofi/msg/msg_iface.h"
+#include "uct/ofi/tcp/attendant.h"
+
+#include <memory>
+
+namespace uct::ofi {
+
+class tcp_companion final : public companion {
+  public:
+    tcp_companion(msg_iface &home, const uct_iface_config &config);
+
+    void connected(connection &c) override;
+    std::vector<connection *> silent(const std::vector<connection *> &asked) override;
+    void batch_begun() override;
+    void exposed() override;
+    void stop() override { attendant_.reset(); }
+
+  private:
+    UCS_NOINLINE void hire();
+
+    msg_iface &home_;
+    bool attend_; // asked for, and possible so far
+    bool unpace_; // connections within the host
+    int last_socket_ = 0;
+    std::unique_ptr<attendant> attendant_;
+};
+
+uct_iface *open_tcp_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
+                          const uct_iface_config &config);
+
+} // namespace uct::ofi
