@@ -50,6 +50,8 @@ using close_case = std::tuple<fi_ep_type, const char *>; // and the transport
 // The sender closes and ends when as much as fits is on its way to a receiver that does nothing.
 class prov_close_test : public testing::TestWithParam<close_case> {
   protected:
+    void send_to_busy_receiver(const char *keepalive);
+
     // Sends until nothing more is taken, and returns how many messages that were.
     template <class F>
     static uint64_t send_all_that_fits(fabric_side &s, F &&send)
@@ -92,7 +94,8 @@ class prov_close_test : public testing::TestWithParam<close_case> {
     }
 };
 
-TEST_P(prov_close_test, what_was_sent_completely_arrives_at_a_receiver_that_was_busy)
+// keepalive: how often the receiver looks after its peers.
+void prov_close_test::send_to_busy_receiver(const char *keepalive)
 {
     options o;
     o.type = std::get<0>(GetParam());
@@ -101,6 +104,7 @@ TEST_P(prov_close_test, what_was_sent_completely_arrives_at_a_receiver_that_was_
     constexpr size_t size = 512;
     auto receiver = [&](partner &p) {
         setenv("FI_UCXLIKE_TLS", transport, 1);
+        setenv("UCX_KEEPALIVE_INTERVAL", keepalive, 1);
         fabric_side s(o);
         meet(s, p, true);
         uint64_t sent = p.hear();
@@ -132,6 +136,17 @@ TEST_P(prov_close_test, what_was_sent_completely_arrives_at_a_receiver_that_was_
         p.tell(1);
     };
     EXPECT_EQ(run_pair(receiver, sender), "");
+}
+
+TEST_P(prov_close_test, what_was_sent_completely_arrives_at_a_receiver_that_was_busy)
+{
+    send_to_busy_receiver("20s");
+}
+
+// A question to a peer that has closed would make its system drop what is still on its way.
+TEST_P(prov_close_test, what_was_sent_completely_arrives_at_a_receiver_that_looks_after_its_peers)
+{
+    send_to_busy_receiver("10ms");
 }
 
 INSTANTIATE_TEST_SUITE_P(, prov_close_test,

@@ -26,6 +26,12 @@ keepalive::keepalive(ucp_worker *worker, double interval, unsigned eps_per_round
 {
 }
 
+// The check of its lane asks the peer, if that needs it.
+static bool checks_itself(const ucp_ep *ep) noexcept
+{
+    return ep->lane_count > 0 && ep->am_lane().attr->cap.flags & UCT_IFACE_FLAG_EP_KEEPALIVE;
+}
+
 void keepalive::run_round() noexcept
 {
     due_ = false;
@@ -40,7 +46,9 @@ void keepalive::run_round() noexcept
             return;
         }
         ++checked;
-        send_ping(ep);
+        if (!checks_itself(ep)) {
+            send_ping(ep);
+        }
         for (unsigned i = 0; i < ep->lane_count; ++i) {
             // What it finds, the interface reports as the error of the lane.
             (void)uct_ep_check(ep->lanes[i].ep, 0, nullptr);

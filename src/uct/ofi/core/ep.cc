@@ -185,7 +185,6 @@ ucs_status_t ep::connect_to_ep(const uct_device_addr_t *device, const uct_ep_add
 ucs_status_t ep::check(unsigned, uct_completion_t *)
 {
     if (status() == UCS_OK && target) {
-        ping();
         owner().probe(*this);
     }
     return status();
@@ -214,6 +213,11 @@ bool ep::ping()
     posted(b, op::kind::ping, nullptr);
     ring();
     return true;
+}
+
+void iface::probe(ep &e)
+{
+    e.ping();
 }
 
 void ep::cancel()

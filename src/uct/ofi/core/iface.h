@@ -136,9 +136,9 @@ class iface : public uct::iface {
     // The core's handle of an endpoint that carries regions of the endpoint's peer. False: none.
     virtual bool find_carrier(ep &, const std::string &, fi_addr_t *) { return false; }
 
-    // Asks the transport whether the endpoint's peer can be reached; what it finds, it reports in a
-    // later progress.
-    virtual void probe(ep &) {}
+    // Asks whether the endpoint's peer can be reached; what it finds, it reports in a later
+    // progress.
+    virtual void probe(ep &e);
 
     ofi::md &domain;
     limits limit;

@@ -27,8 +27,9 @@ class companion {
     uint64_t polls() const { return polls_.load(std::memory_order_relaxed); }
 
     virtual void connected(connection &c) = 0;
-    // Those of these connections, which are up, whose peers have gone without a word.
-    virtual std::vector<connection *> silent(const std::vector<connection *> &asked) = 0;
+    // Looks after the peers of connections that are up: asks those that say nothing whether they
+    // are there, and returns the connections whose peers have gone without a word.
+    virtual std::vector<connection *> check(const std::vector<connection *> &all) = 0;
     // An endpoint gathers messages: if nothing else comes, they are to leave soon.
     virtual void batch_begun() = 0;
     // Memory of the domain may be read by peers from now on. Called once.

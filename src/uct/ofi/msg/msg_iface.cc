@@ -264,11 +264,10 @@ void msg_iface::check_peers()
     std::vector<connection *> connected;
     for (auto &[id, c] : connections_) {
         if (c->now == connection::state::connected && !c->eps.empty()) {
-            c->eps.front()->ping();
             connected.push_back(c.get());
         }
     }
-    look_at(connected);
+    look_after(connected);
 }
 
 connection &msg_iface::connect_to(const device_address &device, const msg_address &address)
@@ -339,16 +338,20 @@ void msg_iface::probe(ep &e)
 {
     connection *c = e.conn;
     if (c && c->now == connection::state::connected) {
-        look_at({c});
+        look_after({c});
     }
 }
 
-void msg_iface::look_at(const std::vector<connection *> &connected)
+void msg_iface::look_after(const std::vector<connection *> &connected)
 {
-    if (companion_) {
-        for (connection *c : companion_->silent(connected)) {
-            broken_.emplace_back(c, UCS_ERR_ENDPOINT_TIMEOUT);
+    if (!companion_) {
+        for (connection *c : connected) {
+            c->eps.front()->ping();
         }
+        return;
+    }
+    for (connection *c : companion_->check(connected)) {
+        broken_.emplace_back(c, UCS_ERR_ENDPOINT_TIMEOUT);
     }
 }
 

@@ -58,7 +58,7 @@ class msg_iface final : public iface {
     void open_endpoint(connection &c, fi_info *info);
     void connect(ep &from, const peer_address &to) override;
     void check_peers() override;
-    void look_at(const std::vector<connection *> &connected);
+    void look_after(const std::vector<connection *> &connected);
     void for_each_ep(const std::function<void(ep &)> &call) override;
     ucs_status_t write_address(uct_iface_addr_t *address) override;
     void begin(connection &c, sockaddr_storage to);

@@ -32,14 +32,21 @@ void tcp_companion::connected(connection &c)
     }
 }
 
-std::vector<connection *> tcp_companion::silent(const std::vector<connection *> &asked)
+// A peer that has closed is not asked as long as something comes of it: its system has no process
+// any more that would read the question, and answers with the end of the connection, dropping what
+// it was still to deliver.
+std::vector<connection *> tcp_companion::check(const std::vector<connection *> &all)
 {
     tcp_inquiry inquiry;
     std::vector<connection *> found;
-    for (connection *c : asked) {
+    for (connection *c : all) {
         tcp_ends ends;
-        if (ends_of(c->endpoint.get(), &ends) &&
-            inquiry.unanswered(ends, &c->socket) >= dead_after) {
+        bool known = ends_of(c->endpoint.get(), &ends);
+        tcp_look look = known ? inquiry.look(ends, &c->socket) : tcp_look{};
+        if (!look.heard && !c->eps.empty()) {
+            c->eps.front()->ping();
+        }
+        if (look.unanswered >= dead_after) {
             ucs_debug("tcp/%s: nothing acknowledges what goes to %s", home_.domain.dev.name.c_str(),
                       ucs::sockaddr_string(ends.there()).c_str());
             found.push_back(c);

@@ -16,7 +16,7 @@ class tcp_companion final : public companion {
     tcp_companion(msg_iface &home, const uct_iface_config &config);
 
     void connected(connection &c) override;
-    std::vector<connection *> silent(const std::vector<connection *> &asked) override;
+    std::vector<connection *> check(const std::vector<connection *> &all) override;
     void batch_begun() override;
     void exposed() override;
     void stop() override { attendant_.reset(); }

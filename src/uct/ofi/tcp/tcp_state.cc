@@ -12,15 +12,18 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <rdma/fi_cm.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace uct::ofi {
 
 namespace {
 
+constexpr uint32_t recent_ms = 1000;
 constexpr int most_closed = 64; // descriptors in a row that are not open: there are no more above
 
 struct diag_request {
@@ -66,8 +69,8 @@ diag_request request_for(const tcp_ends &of)
 }
 
 // Of an answer: none if it is an error. Without a connection the kernel tells of the socket that
-// listens on the local address; that one never sends again.
-std::optional<unsigned> retransmissions(const diag_answer &answer, size_t length)
+// listens on the local address; that one never sends again, and has nothing.
+std::optional<tcp_look> look_in(const diag_answer &answer, size_t length)
 {
     auto *header = reinterpret_cast<const nlmsghdr *>(answer.bytes);
     if (length < NLMSG_LENGTH(sizeof(inet_diag_msg)) || header->nlmsg_type != SOCK_DIAG_BY_FAMILY) {
@@ -81,10 +84,11 @@ std::optional<unsigned> retransmissions(const diag_answer &answer, size_t length
         if (a->rta_type == INET_DIAG_INFO) {
             tcp_info info{};
             memcpy(&info, RTA_DATA(a), std::min<size_t>(RTA_PAYLOAD(a), sizeof(info)));
-            return info.tcpi_retransmits;
+            return tcp_look{info.tcpi_retransmits,
+                            about->idiag_rqueue > 0 || info.tcpi_last_data_recv < recent_ms};
         }
     }
-    return 0;
+    return tcp_look{};
 }
 
 using name_call = int (*)(int, sockaddr *, socklen_t *);
@@ -136,11 +140,11 @@ tcp_inquiry::~tcp_inquiry()
     }
 }
 
-unsigned tcp_inquiry::unanswered(const tcp_ends &of, int *near)
+tcp_look tcp_inquiry::look(const tcp_ends &of, int *near)
 {
-    std::optional<unsigned> told = ask_kernel(of);
+    std::optional<tcp_look> told = ask_kernel(of);
     answered_ |= told.has_value();
-    return told ? *told : answered_ ? 0 : ask_socket(of, near);
+    return told ? *told : answered_ ? tcp_look{} : ask_socket(of, near);
 }
 
 bool tcp_inquiry::open()
@@ -154,7 +158,7 @@ bool tcp_inquiry::open()
 
 // None: the kernel does not know the socket, or does not answer such requests. It answers before
 // send() returns.
-std::optional<unsigned> tcp_inquiry::ask_kernel(const tcp_ends &of)
+std::optional<tcp_look> tcp_inquiry::ask_kernel(const tcp_ends &of)
 {
     if (!open()) {
         return {};
@@ -165,15 +169,15 @@ std::optional<unsigned> tcp_inquiry::ask_kernel(const tcp_ends &of)
         return {};
     }
     ssize_t length = recv(netlink_, &answer, sizeof(answer), MSG_DONTWAIT);
-    return length < 0 ? std::nullopt : retransmissions(answer, static_cast<size_t>(length));
+    return length < 0 ? std::nullopt : look_in(answer, static_cast<size_t>(length));
 }
 
-unsigned tcp_inquiry::ask_socket(const tcp_ends &of, int *near)
+tcp_look tcp_inquiry::ask_socket(const tcp_ends &of, int *near)
 {
     int fd = *near;
     if (!is_between(fd, of)) {
         if (searched_) {
-            return 0;
+            return {};
         }
         fd = find_socket(of, *near);
         searched_ = fd < 0;
@@ -181,10 +185,12 @@ unsigned tcp_inquiry::ask_socket(const tcp_ends &of, int *near)
     tcp_info info{};
     socklen_t size = sizeof(info);
     if (fd < 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
-        return 0;
+        return {};
     }
     *near = fd;
-    return info.tcpi_retransmits;
+    int unread = 0;
+    bool has_unread = ioctl(fd, SIOCINQ, &unread) == 0 && unread > 0;
+    return {info.tcpi_retransmits, has_unread || info.tcpi_last_data_recv < recent_ms};
 }
 
 } // namespace uct::ofi

@@ -19,6 +19,11 @@ struct tcp_ends {
     const sockaddr *there() const { return reinterpret_cast<const sockaddr *>(&remote); }
 };
 
+struct tcp_look {
+    unsigned unanswered = 0; // retransmissions in a row without an answer
+    bool heard = false;      // something of the peer is unread, or came less than a second ago
+};
+
 // Of a connected endpoint of the tcp core; false when the core does not say.
 bool ends_of(fid_ep *endpoint, tcp_ends *out);
 
@@ -38,14 +43,15 @@ class tcp_inquiry {
     tcp_inquiry &operator=(const tcp_inquiry &) = delete;
     ~tcp_inquiry();
 
-    // Retransmissions in a row without an answer; 0 also for a connection the kernel does not know.
+    // Also of a connection the kernel does not know, of which it tells nothing.
     // near: where the connection's descriptor is looked for first; set when it was found.
-    unsigned unanswered(const tcp_ends &of, int *near);
+    tcp_look look(const tcp_ends &of, int *near);
+    unsigned unanswered(const tcp_ends &of, int *near) { return look(of, near).unanswered; }
 
   private:
     bool open();
-    std::optional<unsigned> ask_kernel(const tcp_ends &of);
-    unsigned ask_socket(const tcp_ends &of, int *near);
+    std::optional<tcp_look> ask_kernel(const tcp_ends &of);
+    tcp_look ask_socket(const tcp_ends &of, int *near);
 
     int netlink_ = -1;
     bool refused_ = false;  // the kernel has no such sockets
