@@ -277,6 +277,24 @@ TEST_F(ucs_region_cache, memory_that_goes_in_use_stays_registered_until_the_end)
     EXPECT_EQ(1, how.alive);
 }
 
+TEST_F(ucs_region_cache, what_is_forgotten_in_use_goes_with_its_last_use)
+{
+    region_cache cache(how, {});
+    memory m(4);
+    region_cache::region *first = cache.acquire(m.base, m.length);
+    region_cache::region *second = cache.acquire(m.base, m.length);
+    cache.forget(first);
+    cache.forget(second);
+    EXPECT_EQ(0u, cache.counts().regions);
+    EXPECT_EQ(0u, cache.counts().bytes);
+    cache.release(first);
+    EXPECT_EQ(1, how.alive);
+    cache.release(second);
+    EXPECT_EQ(0, how.alive);
+    use(cache, m.base, m.length);
+    EXPECT_EQ(2, how.made);
+}
+
 // The kernel moves a range of one mapping only.
 TEST_F(ucs_region_cache, a_mapping_with_a_region_in_the_middle_is_still_one)
 {

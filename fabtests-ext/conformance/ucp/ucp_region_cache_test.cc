@@ -27,6 +27,7 @@ ucs::region_cache::counters counts(const entity &e)
             sum.registrations += c.registrations;
             sum.single += c.single;
             sum.gone += c.gone;
+            sum.regions += c.regions;
         }
     }
     return sum;
@@ -129,6 +130,23 @@ TEST_P(ucp_region_cache, a_buffer_whose_pages_are_others_is_sent_as_it_is)
         EXPECT_EQ(10u, counts(a).registrations);
         EXPECT_EQ(10u, counts(a).gone);
     });
+}
+
+// Its memory is the program's again when the send has ended, and the peer, which has its key, may
+// not read it then.
+TEST_P(ucp_region_cache, an_announced_buffer_does_not_stay_registered_when_its_endpoint_is_closed)
+{
+    entity a(o), b(o);
+    errors seen;
+    ucp_ep_h ep;
+    ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &ep, &seen));
+    send(a, ep, b, 1);
+    EXPECT_EQ(1u, counts(a).regions);
+    ucs_status_ptr_t sent = send_nb(ep, out.base, size, 2);
+    ASSERT_TRUE(UCS_PTR_IS_PTR(sent));
+    EXPECT_EQ(UCS_OK, wait({&a, &b}, close_nb(ep, true)));
+    EXPECT_EQ(UCS_ERR_CANCELED, wait({&a, &b}, sent));
+    EXPECT_EQ(0u, counts(a).regions);
 }
 
 TEST_P(ucp_region_cache, without_it_each_operation_registers)

@@ -15,6 +15,15 @@
 
 namespace ucp {
 
+void rail_memory_forget(rail_memory *memory) noexcept
+{
+    for (unsigned i = 0; i < memory->count; ++i) {
+        if (memory->owned[i]) {
+            forget_registration(memory->context, memory->md[i], memory->reg[i]);
+        }
+    }
+}
+
 void rail_memory_release(rail_memory *memory) noexcept
 {
     for (unsigned i = 0; i < memory->count; ++i) {

@@ -24,6 +24,8 @@ struct rail_memory {
     bool owned[MAX_RAILS]; // not the user's handle
 };
 void rail_memory_release(rail_memory *memory) noexcept;
+// What is released later stays in no cache.
+void rail_memory_forget(rail_memory *memory) noexcept;
 // The request's buffer for one more md: the user's registration, else one for this request
 // (UCT_MD_MEM_ACCESS_*), else, where the md needs none to give it to its own operations, nothing.
 // false: it cannot be registered.

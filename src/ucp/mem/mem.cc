@@ -280,6 +280,16 @@ ucs_status_t request_reg_remote(ucp_request *req, uint8_t md_index, void *buffer
     return reg(req, md_index, buffer, length, UCT_MD_MEM_ACCESS_REMOTE_GET, memh_p);
 }
 
+void withdraw_memh(ucp_request *req) noexcept
+{
+    if (req->rndv.rails) {
+        rail_memory_forget(req->rndv.rails);
+    }
+    if (req->rndv.reg.memh) {
+        forget_registration(req->worker->context, req->rndv.md, req->rndv.reg);
+    }
+}
+
 void release_memh(ucp_request *req) noexcept
 {
     if (req->rndv.rails) {

@@ -90,6 +90,9 @@ ucs_status_t request_reg(ucp_request *req, uint8_t md_index, void *buffer, size_
 ucs_status_t request_reg_remote(ucp_request *req, uint8_t md_index, void *buffer, size_t length,
                                 uct_mem_h *memh_p) noexcept;
 void release_memh(ucp_request *req) noexcept;
+// For an operation that ends before the peer has answered: the memory does not stay readable in a
+// cache when release_memh() has given it back.
+void withdraw_memh(ucp_request *req) noexcept;
 
 // Packs the keys of registrations, for an RTS: by_md[i] for each bit i of the map. Returns their
 // bytes, 0 if no md gives one.

@@ -90,6 +90,13 @@ ucs_status_t make_registration(ucp_context *context, unsigned md_index, void *bu
                           access | UCT_MD_MEM_FLAG_HIDE_ERRORS, &made->memh);
 }
 
+void forget_registration(ucp_context *context, unsigned md_index, const registration &made) noexcept
+{
+    if (made.cached) {
+        context->regions[md_index]->cache.forget(made.cached);
+    }
+}
+
 void drop_registration(ucp_context *context, unsigned md_index, const registration &made) noexcept
 {
     if (made.cached) {

@@ -48,5 +48,9 @@ void open_region_caches(ucp_context *context);
 ucs_status_t make_registration(ucp_context *context, unsigned md_index, void *buffer, size_t length,
                                unsigned access, registration *made) noexcept;
 void drop_registration(ucp_context *context, unsigned md_index, const registration &made) noexcept;
+// No cache keeps it when it is dropped: the memory is not registered any more then, unless others
+// use the same registration.
+void forget_registration(ucp_context *context, unsigned md_index,
+                         const registration &made) noexcept;
 
 } // namespace ucp

@@ -165,6 +165,8 @@ ucs_status_t data_start_progress(ucp_request *req) noexcept
 void rts_abort(ucp_request *req, ucs_status_t status) noexcept
 {
     if (req->phase == PHASE_RTS) {
+        // The caller may write to the memory now, and the peer is not to read that.
+        withdraw_memh(req);
         req->worker->proto->announced.keep(req);
     }
     complete(req, status);

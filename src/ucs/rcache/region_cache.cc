@@ -256,6 +256,17 @@ region_cache::region *region_cache::acquire(const void *address, size_t length) 
     return add(begin, end, &c);
 }
 
+void region_cache::forget(region *r) noexcept
+{
+    if (r->is_single || memory_watch::is_lost()) {
+        return;
+    }
+    std::lock_guard guard(memory_watch::lock());
+    if (r->is_listed) {
+        unlist(r, &gone_);
+    }
+}
+
 void region_cache::release(region *r) noexcept
 {
     if (r->is_single) {

@@ -66,6 +66,8 @@ class region_cache final : private memory_watch::listener {
     // A region with this memory, until release(). nullptr: it cannot be registered.
     region *acquire(const void *address, size_t length) noexcept;
     void release(region *r) noexcept;
+    // r, which is in use, is not found any more: it is deregistered when its last use ends.
+    void forget(region *r) noexcept;
 
     counters counts() const noexcept;
 
