@@ -24,9 +24,7 @@ md_regions::md_regions(uct_md_h md, const std::string &domain, const config &val
 {
     if (ucs::stats::wanted()) {
         ucs::stats::open_cache(this, domain, [](const void *self) {
-            ucs::region_cache::counters now = static_cast<const md_regions *>(self)->cache.counts();
-            return ucs::stats::cache_counts{now.hits, now.registrations, now.single, now.evicted,
-                                            now.gone, now.regions,       now.bytes};
+            return static_cast<const md_regions *>(self)->cache.counts();
         });
     }
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "ucs/list.h"
+#include "ucs/rcache/cache_counts.h"
 #include "ucs/rcache/memory_watch.h"
 
 #include <atomic>
@@ -51,12 +52,7 @@ class region_cache final : private memory_watch::listener {
         list_node link; // idle or gone
     };
 
-    // What happened so far.
-    struct counters {
-        uint64_t hits, registrations, single; // single: registered for one use
-        uint64_t evicted, gone;               // gone: its memory went
-        uint64_t regions, bytes;              // that it has now
-    };
+    using counters = cache_counts;
 
     region_cache(registrar &how, const limits &most) : registrar_(how), limits_(most) {}
     ~region_cache(); // no region is in use

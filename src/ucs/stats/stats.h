@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Counters of what goes over each lane and each interface, and of caches of registered memory, for
-// UCX_STATS_*. The owner of an
-// interface asks once whether they are wanted and, if so, puts functions that count into its table:
-// they cost nothing where they are not wanted. A counter has one writer, the thread that has the
-// worker, and any number of readers.
+// UCX_STATS_*. The owner of an interface asks once whether they are wanted and, if so, puts
+// functions that count into its table: they cost nothing where they are not wanted. A counter has
+// one writer, the thread that has the worker, and any number of readers.
 #pragma once
 
 #include "ucs/config/config.h"
+#include "ucs/rcache/cache_counts.h"
 
 #include <atomic>
 #include <cstddef>
@@ -93,22 +93,12 @@ struct lane_name {
 };
 // Whose lane it is. Returns its counters, or nullptr when nothing is counted.
 lane *name_lane(const void *lane_handle, lane_name name);
-// What a cache of registered memory did so far, and what it has.
-struct cache_counts {
-    uint64_t hits = 0;
-    uint64_t registrations = 0;
-    uint64_t single = 0;  // registered for one use
-    uint64_t evicted = 0; // given back to make room
-    uint64_t gone = 0;    // their memory went
-    uint64_t regions = 0;
-    uint64_t bytes = 0;
-};
+// The connection failed: the next lane of the interface to that peer is a reconnect.
+void lose_lane(const void *lane_handle) noexcept;
+
 // The cache is asked when a report is made, by any thread, until it closes. What it counted stays
 // for the report.
 void open_cache(const void *cache, std::string domain, cache_counts (*ask)(const void *cache));
 void close_cache(const void *cache) noexcept;
-
-// The connection failed: the next lane of the interface to that peer is a reconnect.
-void lose_lane(const void *lane_handle) noexcept;
 
 } // namespace ucs::stats
