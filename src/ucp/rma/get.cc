@@ -250,8 +250,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_get_nbx(ucp_ep_h ep, void *buffer, size_t count,
                                         const ucp_request_param_t *param)
 {
     UCS_CHECK_ARG_PTR(param, "ucp_get_nbx: param must not be NULL");
-    ucp_datatype_t dt =
-        param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
+    ucp_datatype_t dt = ucp::datatype_of(param);
     const ucp::rma_args args = {"ucp_get_nbx", ep, buffer, count, dt, remote_addr, rkey};
     if (UCS_UNLIKELY(ucp::is_sgl(dt, param))) {
         return ucp::sgl(ucp::get, args, param);

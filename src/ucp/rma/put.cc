@@ -331,8 +331,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t 
                                         const ucp_request_param_t *param)
 {
     UCS_CHECK_ARG_PTR(param, "ucp_put_nbx: param must not be NULL");
-    ucp_datatype_t dt =
-        param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
+    ucp_datatype_t dt = ucp::datatype_of(param);
     const ucp::rma_args args = {"ucp_put_nbx", ep,  const_cast<void *>(buffer), count, dt,
                                 remote_addr,   rkey};
     if (UCS_UNLIKELY(ucp::is_sgl(dt, param))) {

@@ -124,8 +124,7 @@ UCS_EXPORT ucs_status_ptr_t ucp_stream_send_nbx(ucp_ep_h ep, const void *buffer,
 {
     UCS_CHECK_ARG_PTR(ep, "ucp_stream_send_nbx: ep must not be NULL");
     UCS_CHECK_ARG_PTR(param, "ucp_stream_send_nbx: param must not be NULL");
-    ucp_datatype_t dt =
-        param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype : ucp_dt_make_contig(1);
+    ucp_datatype_t dt = ucp::datatype_of(param);
     return ucp::stream_send("ucp_stream_send_nbx", ep, buffer, count, dt, param);
 }
 
