@@ -131,9 +131,15 @@ UCS_ALWAYS_INLINE void iface::on_shared_receive(op *o, const fi_cq_data_entry &e
         }
     }
     if (entry.flags & FI_MULTI_RECV) {
-        shared_->returned(o);
-        missing_receives_ = closing_ ? 0 : shared_->post();
+        take_shared_back(o);
     }
+}
+
+// The core gave a shared buffer back.
+void iface::take_shared_back(op *o)
+{
+    shared_->returned(o);
+    missing_receives_ = closing_ ? 0 : shared_->post();
 }
 
 // One that has a number may have to wait for others: it goes on in a buffer of its own.
@@ -396,8 +402,7 @@ unsigned iface::cq_error(fid_cq *cq, ssize_t ret)
         repost_failed(static_cast<receive_op *>(o));
     } else if (o && o->what == op::kind::shared_receive) {
         if (error.entry.flags & FI_MULTI_RECV) {
-            shared_->returned(o);
-            missing_receives_ = closing_ ? 0 : shared_->post();
+            take_shared_back(o);
         }
     } else {
         on_error(o, status_of(error.entry.err));

@@ -240,6 +240,7 @@ class iface : public uct::iface {
     void on_receive(receive_op *r, const fi_cq_data_entry &entry);
     void on_shared_receive(op *o, const fi_cq_data_entry &entry);
     UCS_NOINLINE void on_special_shared(const fi_cq_data_entry &entry);
+    void take_shared_back(op *o);
     UCS_NOINLINE void on_special(receive_op *r, const fi_cq_data_entry &entry);
     UCS_NOINLINE unsigned keep_alive();
     void deliver_batch(receive_op *r, size_t length);
