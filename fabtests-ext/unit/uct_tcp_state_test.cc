@@ -150,7 +150,7 @@ unsigned look(const tcp_ends &of)
 {
     int near = 0;
     tcp_inquiry inquiry;
-    return inquiry.unanswered(of, &near);
+    return inquiry.look(of, &near).unanswered;
 }
 
 class uct_tcp_state : public testing::TestWithParam<int> {
@@ -204,7 +204,7 @@ TEST_P(uct_tcp_state, system_calls_do_not_grow_with_the_sockets)
     int near = 0;
     auto cost = [&] {
         calls = 0;
-        tcp_inquiry().unanswered(link_->ends, &near);
+        tcp_inquiry().look(link_->ends, &near);
         return calls;
     };
     size_t asked = 0, searched = 0;

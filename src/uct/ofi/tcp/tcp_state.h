@@ -46,7 +46,6 @@ class tcp_inquiry {
     // Also of a connection the kernel does not know, of which it tells nothing.
     // near: where the connection's descriptor is looked for first; set when it was found.
     tcp_look look(const tcp_ends &of, int *near);
-    unsigned unanswered(const tcp_ends &of, int *near) { return look(of, near).unanswered; }
 
   private:
     bool open();
