@@ -327,7 +327,6 @@ ucp::wakeup &ucp_worker::own_wakeup()
     return *wakeup;
 }
 
-// Events one by one: a handler may destroy the listener of the next.
 bool ucp_worker::has_requests() noexcept
 {
     while (ucp::ep_link *link = active.front()) {
@@ -339,6 +338,7 @@ bool ucp_worker::has_requests() noexcept
     return false;
 }
 
+// Events one by one: a handler may destroy the listener of the next.
 unsigned ucp_worker::run_events() noexcept
 {
     unsigned count = 0;
