@@ -22,7 +22,7 @@ bool has_port(const sockaddr_storage &name, uint16_t port)
            reinterpret_cast<const sockaddr_in &>(name).sin_port == htons(port);
 }
 
-// A stream at one of whose ends the port is.
+// Whether the socket is a stream from or to the port.
 bool is_of(int fd, uint16_t port)
 {
     int type = 0;

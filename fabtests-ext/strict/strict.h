@@ -282,7 +282,7 @@ struct ep {
     bool release_one(size_t index);
 
     std::mutex wide_mutex_;   // of what follows
-    std::set<uint16_t> wide_; // ports of targets whose connection is there
+    std::set<uint16_t> wide_; // ports of targets that are connected
 };
 
 template <class Object, class Fid>

@@ -96,8 +96,8 @@ TEST(strict_core, messages_overtake_each_other_where_no_order_was_granted)
     }
 }
 
-// A sender that is quicker than the receiver, whose connection is full then. Returns how many of
-// the messages arrive, every second of which is long.
+// The sender is quicker than the receiver, so that their connection gets full. Every second message
+// is long. Returns how many messages arrive.
 size_t outrun(const pair &both, size_t count, size_t length)
 {
     std::vector<char> out(length, 'x');

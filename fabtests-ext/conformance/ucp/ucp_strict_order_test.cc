@@ -255,7 +255,7 @@ class member {
     std::list<sent_one> sends_;
     std::array<std::array<receive, 4>, workers> tags_;
     std::array<receive, workers> streams_;
-    std::list<receive> landing_; // active messages whose data is fetched
+    std::list<receive> landing_; // of active messages, while their data is fetched
     std::array<uint64_t, workers> tags_posted_ = {};
     std::array<uint64_t, workers> tags_sent_ = {};
     std::array<uint32_t, workers> actives_sent_ = {};

@@ -17,8 +17,9 @@ namespace {
 // Milliseconds after the join at which a member speaks unasked; then once a `period`.
 constexpr uint64_t early[] = {0, 10, 30, 70, 150, 300};
 constexpr uint64_t period = 1000;
-constexpr uint64_t alone = 500;       // who has heard nobody by then is the first
-constexpr uint64_t quiet = 60;        // who has is complete after so long without a new one
+constexpr uint64_t alone = 500; // a member that has heard no other by then is the first
+constexpr uint64_t quiet =
+    60; // one that has heard others knows all after so long without a new one
 constexpr uint64_t patience = 2000;   // a join takes no longer, whoever is missing
 constexpr size_t most_members = 4096; // that are counted, of whatever is heard
 constexpr uint64_t forgotten = 3500;  // a member is not counted after this much silence
