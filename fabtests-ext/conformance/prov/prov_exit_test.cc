@@ -87,9 +87,11 @@ class prov_close_test : public testing::TestWithParam<close_case> {
         }
         if (server) {
             s.retry([&] { return fi_inject(s.ep, &word, sizeof(word), s.peer); });
+            s.serve_until_told(p); // what was injected may need progress to leave
         } else {
             REQUIRE_EQ(fi_recv(s.ep, &word, sizeof(word), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
             s.complete(s.rxcq);
+            p.tell(1);
         }
     }
 };
