@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Lists of mappings and the views of them.
-#include "ucp/mem/mem_table.h"
+#include "ucp/core/mem_table.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "ucp/core/config.h"
-#include "ucp/mem/mem_table.h"
-#include "ucp/mem/registration.h"
+#include "ucp/core/mem_table.h"
+#include "ucp/core/registration.h"
 #include "ucs/lock.h"
 
 #include <ucp/api/ucp.h>

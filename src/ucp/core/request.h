@@ -25,7 +25,7 @@
 #include <uct/api/uct.h>
 
 #include "ucp/core/dt.h"
-#include "ucp/mem/registration.h"
+#include "ucp/core/registration.h"
 #include "ucs/compiler.h"
 #include "ucs/list.h"
 #include "ucs/match.h"

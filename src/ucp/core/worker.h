@@ -7,9 +7,9 @@
 
 #include "ucp/core/context.h"
 #include "ucp/core/linger.h"
+#include "ucp/core/mem_table.h"
 #include "ucp/core/request.h"
 #include "ucp/core/spin.h"
-#include "ucp/mem/mem_table.h"
 #include "ucp/mem/settle.h"
 #include "ucp/proto/am_id.h"
 #include "ucs/compiler.h"

@@ -7,7 +7,7 @@
 // it has gone and the connection with it.
 #pragma once
 
-#include "ucp/mem/registration.h"
+#include "ucp/core/registration.h"
 
 #include <cstdint>
 #include <vector>

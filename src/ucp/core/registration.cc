@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Which domains have a cache, and the way between it and UCT: see registration.h.
-#include "ucp/mem/registration.h"
+#include "ucp/core/registration.h"
 
 #include "ucp/core/context.h"
 #include "ucs/error.h"

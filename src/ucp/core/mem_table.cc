@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Lists of mappings and their views: see mem_table.h.
-#include "ucp/mem/mem_table.h"
+#include "ucp/core/mem_table.h"
 
 #include "ucs/compiler.h"
 #include "ucs/error.h"
