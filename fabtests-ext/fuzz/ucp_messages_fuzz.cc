@@ -5,11 +5,11 @@
 // is replaced.
 #include "fabtests-ext/fuzz/mutate.h"
 #include "fabtests-ext/fuzz/target.h"
+#include "ucp/core/am_id.h"
 #include "ucp/core/request.h"
 #include "ucp/core/worker.h"
 #include "ucp/endpoint/ep.h"
 #include "ucp/mem/mem.h"
-#include "ucp/proto/am_id.h"
 #include "ucp/proto/wire.h"
 
 #include <memory>

@@ -8,9 +8,9 @@
 #include "fabtests-ext/fuzz/asan_options.h"
 #include "ucp/connect/address.h"
 #include "ucp/connect/cm.h"
+#include "ucp/core/am_id.h"
 #include "ucp/core/worker.h"
 #include "ucp/endpoint/ep.h"
-#include "ucp/proto/am_id.h"
 #include "ucs/log.h"
 
 #include "fabtests-ext/common/ucp_entity.h"

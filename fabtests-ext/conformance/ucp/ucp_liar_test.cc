@@ -10,8 +10,8 @@
 #include "fabtests-ext/common/ucp_duo.h"
 #include "fabtests-ext/common/uct_tap.h"
 #include "ucp/connect/wireup.h"
+#include "ucp/core/am_id.h"
 #include "ucp/core/worker.h"
-#include "ucp/proto/am_id.h"
 #include "ucp/proto/wire.h"
 
 #include <cstddef>

@@ -5,13 +5,13 @@
 // the worker, and everything the user can see happens inside ucp_worker_progress().
 #pragma once
 
+#include "ucp/core/am_id.h"
 #include "ucp/core/context.h"
 #include "ucp/core/linger.h"
 #include "ucp/core/mem_table.h"
 #include "ucp/core/request.h"
 #include "ucp/core/spin.h"
 #include "ucp/mem/settle.h"
-#include "ucp/proto/am_id.h"
 #include "ucs/compiler.h"
 #include "ucs/list.h"
 #include "ucs/lock.h"

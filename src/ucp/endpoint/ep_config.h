@@ -5,7 +5,7 @@
 // configuration act here and nowhere else.
 #pragma once
 
-#include "ucp/proto/protocol.h"
+#include "ucp/core/protocol.h"
 
 #include <cstddef>
 #include <cstdint>

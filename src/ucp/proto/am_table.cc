@@ -2,7 +2,7 @@
 //
 // Which function receives which active message. worker.cc sets the rows on every interface.
 #include "ucp/connect/wireup.h"
-#include "ucp/proto/am_id.h"
+#include "ucp/core/am_id.h"
 #include "ucp/proto/proto.h"
 
 namespace ucp {

@@ -5,9 +5,9 @@
 // ways to start a send.
 #pragma once
 
+#include "ucp/core/am_id.h"
 #include "ucp/core/request.h"
 #include "ucp/mem/announced.h"
-#include "ucp/proto/am_id.h"
 #include "ucp/proto/wire.h"
 #include "ucs/mpool.h"
 #include "ucs/ptr_map.h"

@@ -8,7 +8,7 @@
 //   +---------------+------------------------+-----------------------+
 #pragma once
 
-#include "ucp/proto/protocol.h"
+#include "ucp/core/protocol.h"
 
 #include <string>
 #include <vector>

@@ -4,7 +4,7 @@
 // sizes that it serves.
 #pragma once
 
-#include "ucp/proto/protocol.h"
+#include "ucp/core/protocol.h"
 
 namespace ucp {
 

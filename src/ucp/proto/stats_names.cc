@@ -2,7 +2,7 @@
 //
 // What reports of UCX_STATS_DEST call the active messages.
 #include "ucp/proto/stats_names.h"
-#include "ucp/proto/am_id.h"
+#include "ucp/core/am_id.h"
 #include "ucp/proto/wire.h"
 
 #include <array>

@@ -14,8 +14,8 @@
 // when the ep fails.
 #pragma once
 
+#include "ucp/core/protocol.h"
 #include "ucp/core/request.h"
-#include "ucp/proto/protocol.h"
 #include "ucp/proto/wire.h"
 
 namespace ucp {
