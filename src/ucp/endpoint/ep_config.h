@@ -17,6 +17,7 @@ namespace ucp {
 
 struct iface;
 constexpr unsigned MAX_LANES = 6;
+constexpr uint8_t NO_LANE = 0xff;
 constexpr unsigned MAX_RAILS = 4;
 
 // Of the am lane.

@@ -15,6 +15,7 @@
 
 #include "ucp/core/context.h"
 #include "ucp/core/request.h"
+#include "ucp/endpoint/ep_config.h"
 #include "ucs/compiler.h"
 
 #include <ucp/api/ucp.h>
@@ -40,8 +41,6 @@ struct ucp_mem {
 };
 
 namespace ucp {
-
-constexpr uint8_t NO_LANE = 0xff;
 
 struct lane; // ep.h
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// All protocols. Each is defined beside its functions; src/ucp/endpoint/ep_config.cc gives it the
+// All protocols. Each is defined beside its functions; src/ucp/proto/ep_config.cc gives it the
 // sizes that it serves.
 #pragma once
 

@@ -5,7 +5,6 @@
 // get carries RMA; over networks, pairs of further devices share the bytes of large messages.
 #include "ucp/connect/wireup.h"
 #include "ucp/core/print.h"
-#include "ucp/mem/mem.h"
 
 #include "ucs/error.h"
 #include "ucs/log.h"
