@@ -36,7 +36,7 @@ struct ucp_mem;
 
 namespace ucp {
 
-struct rail_memory; // rails.h
+struct rail_memory; // rail_memory.h
 
 // How tags match: a receive names tag and mask, a message carries its tag. Full-mask receives are
 // hashed.

@@ -4,7 +4,7 @@
 #include "ucp/mem/announced.h"
 
 #include "ucp/endpoint/ep_control.h"
-#include "ucp/endpoint/rails.h"
+#include "ucp/mem/rail_memory.h"
 
 namespace ucp {
 

@@ -2,7 +2,7 @@
 #include "ucp/rma/native.h"
 
 #include "ucp/endpoint/ep_control.h"
-#include "ucp/endpoint/rails.h"
+#include "ucp/mem/rail_memory.h"
 
 #include <new>
 

@@ -5,11 +5,11 @@
 
 #include "ucp/core/worker.h"
 #include "ucp/endpoint/ep.h"
-#include "ucp/endpoint/rails.h"
 #include "ucp/mem/mem.h"
 #include "ucp/proto/pieces.h"
 #include "ucp/proto/proto.h"
 #include "ucp/proto/protocols.h"
+#include "ucp/rndv/rails.h"
 #include "ucs/log.h"
 
 #include <algorithm>

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Rails: lanes over several network devices that share the bytes of one large message, put or get
-// (those: rma/native.h). The announcement of a rendezvous carries a key for each of the sender's
-// rails; the receiver reads a piece over each of its own, in proportion to their bandwidth, and
-// confirms when all are there.
+// The memory of a request for rails, lanes that share its bytes: what it registered beyond the
+// first one, and how many bytes each rail takes.
 #pragma once
 
+#include "ucp/core/registration.h"
 #include "ucp/core/request.h"
-#include "ucp/endpoint/ep.h"
-#include "ucp/proto/wire.h"
+#include "ucp/endpoint/ep_config.h"
+
+#include <cstddef>
+#include <cstdint>
 
 namespace ucp {
 
@@ -39,15 +40,5 @@ inline size_t rail_share(size_t left, double part) noexcept
 {
     return static_cast<size_t>(static_cast<double>(left) * part) / RAIL_GRANULE * RAIL_GRANULE;
 }
-
-// Registers the sender's buffer for its further rails, if the message is worth it.
-void rails_register(ucp_request *req) noexcept;
-// Keys of the first registration and of the further ones, as rkey_lane() reads them; returns their
-// bytes.
-size_t rails_pack_keys(ucp_request *req, uint8_t md_index, uct_mem_h memh, void *dest) noexcept;
-
-// Starts reading the announced message over two rails or more; `done` runs when every piece has
-// ended. false: nothing was started, one lane shall do it.
-bool rails_get(ucp_request *req, const wire::rts_hdr *rts, uct_completion_callback_t done) noexcept;
 
 } // namespace ucp
