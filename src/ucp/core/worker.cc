@@ -13,6 +13,7 @@
 #include "ucp/proto/proto.h"
 #include "ucp/proto/proto_info.h"
 #include "ucp/proto/stats_names.h"
+#include "ucp/rndv/settle.h"
 #include "ucs/error.h"
 #include "ucs/stats/stats.h"
 #include "ucs/sys.h"
@@ -151,7 +152,7 @@ ucp_worker::ucp_worker(ucp_context *c, const ucp_worker_params_t *params)
       thread_mode(thread_mode_of(params)), spin(c->config.progress_yield),
       linger(c->config.arm_poll_time), uuid(ucs::random_u64()),
       incarnation(static_cast<uint32_t>(ucs::random_u64())), memory(c->memory),
-      matcher(std::make_unique<ucp::matcher>())
+      matcher(std::make_unique<ucp::matcher>()), settling(std::make_unique<ucp::settling>())
 {
     auto given = [&](uint64_t bit) { return (params->field_mask & bit) != 0; };
     client_id = given(UCP_WORKER_PARAM_FIELD_CLIENT_ID) ? params->client_id : 0;
@@ -405,8 +406,8 @@ unsigned ucp_worker::progress_slow(unsigned transport_count) noexcept
     if (!grace.empty()) {
         count += progress_grace(transport_count);
     }
-    if (!settling.empty()) {
-        settling.run_round(this, transport_count);
+    if (!settling->empty()) {
+        settling->run_round(this, transport_count);
     }
     while (!deferred.empty()) {
         std::vector<ucp_ep *> work;
@@ -416,7 +417,7 @@ unsigned ucp_worker::progress_slow(unsigned transport_count) noexcept
         }
         count += static_cast<unsigned>(work.size());
     }
-    if (!ucp::worker_flush_progress(this) || !grace.empty() || !settling.empty()) {
+    if (!ucp::worker_flush_progress(this) || !grace.empty() || !settling->empty()) {
         schedule();
     }
     // A few dead endpoints stay allocated, so that a handle used once too often is noticed.

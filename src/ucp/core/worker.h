@@ -11,7 +11,6 @@
 #include "ucp/core/mem_table.h"
 #include "ucp/core/request.h"
 #include "ucp/core/spin.h"
-#include "ucp/mem/settle.h"
 #include "ucs/compiler.h"
 #include "ucs/list.h"
 #include "ucs/lock.h"
@@ -84,6 +83,7 @@ struct wakeup;    // wakeup.h
 struct cm;        // cm.h: the worker's connection managers
 struct matcher;   // wireup.h: pairs endpoints with those of the peers
 struct ep_config; // ep_config.h
+class settling;   // settle.h
 
 } // namespace ucp
 
@@ -163,7 +163,7 @@ struct ucp_worker {
     ucp::ep_list active;
     bool has_requests() noexcept;
     uint64_t fences = 0;
-    ucp::settling settling;
+    std::unique_ptr<ucp::settling> settling;
     uint64_t stale_messages = 0; // that named an endpoint or request which is gone
     uint64_t peer_faults = 0;    // messages that were damaged, or asked for what is not allowed
 

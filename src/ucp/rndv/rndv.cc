@@ -10,6 +10,7 @@
 #include "ucp/proto/proto.h"
 #include "ucp/proto/protocols.h"
 #include "ucp/rndv/rails.h"
+#include "ucp/rndv/settle.h"
 #include "ucs/log.h"
 
 #include <algorithm>
@@ -230,7 +231,7 @@ void get_done(uct_completion_t *comp)
         return;
     }
     if (UCS_UNLIKELY(settling::concerns(req))) {
-        req->worker->settling.add(req);
+        req->worker->settling->add(req);
         return;
     }
     rndv_get_finish(req);

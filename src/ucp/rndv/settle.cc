@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Waiting for a quiet round of the transports, or for many rounds under constant traffic.
-#include "ucp/mem/settle.h"
+#include "ucp/rndv/settle.h"
 
 #include "ucp/core/worker.h"
 #include "ucp/endpoint/ep.h"
