@@ -7,9 +7,9 @@
 #include "ucp/core/nb.h"
 #include "ucp/core/print.h"
 #include "ucp/core/raw_value.h"
-#include "ucp/core/wakeup.h"
 #include "ucp/endpoint/ep_control.h"
 #include "ucp/proto/proto.h"
+#include "ucp/worker/wakeup.h"
 #include "ucs/check.h"
 #include "ucs/error.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The active-message ids of UCP on the wire (UCT offers 0..31), and the row type of the table that
-// gives each id its receive handler. The table is in am_table.cc; worker.cc sets it on every iface.
+// gives each id its receive handler. The table is in am_table.cc; worker/worker.cc sets it on every
+// iface.
 #pragma once
 
 #include <uct/api/uct.h>

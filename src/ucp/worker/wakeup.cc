@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Sleeping and waking.
-#include "ucp/core/wakeup.h"
+#include "ucp/worker/wakeup.h"
 
 #include "ucp/core/context.h"
 #include "ucp/core/worker.h"
