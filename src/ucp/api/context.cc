@@ -2,7 +2,7 @@
 //
 // The C functions of contexts, and the library's version.
 #include "ucp/core/context.h"
-#include "ucp/core/print.h"
+#include "ucp/api/print.h"
 #include "ucp/core/request.h"
 #include "ucs/check.h"
 #include "ucs/device_memory.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The C functions of endpoints, listeners and connection requests.
+#include "ucp/api/print.h"
 #include "ucp/connect/cm.h"
 #include "ucp/connect/listener.h"
 #include "ucp/connect/wireup.h"
 #include "ucp/core/nb.h"
-#include "ucp/core/print.h"
 #include "ucp/core/raw_value.h"
 #include "ucp/endpoint/ep_control.h"
 #include "ucs/check.h"

@@ -3,9 +3,9 @@
 // The C functions of workers.
 #include "ucp/core/worker.h"
 #include "ucp/am/am.h"
+#include "ucp/api/print.h"
 #include "ucp/connect/address.h"
 #include "ucp/core/nb.h"
-#include "ucp/core/print.h"
 #include "ucp/core/raw_value.h"
 #include "ucp/endpoint/ep_control.h"
 #include "ucp/proto/proto.h"

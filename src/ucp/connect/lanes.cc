@@ -3,8 +3,8 @@
 // Choice of lanes: every pair of an interface of ours and a resource of the peer that reach each
 // other is a candidate. The best carries the active messages; the best of those that can put and
 // get carries RMA; over networks, pairs of further devices share the bytes of large messages.
+#include "ucp/connect/announce.h"
 #include "ucp/connect/wireup.h"
-#include "ucp/core/print.h"
 
 #include "ucs/error.h"
 #include "ucs/log.h"

@@ -16,7 +16,4 @@ void print_context(const ucp_context &context, FILE *stream);
 void print_worker(const ucp_worker &worker, FILE *stream);
 void print_ep(const ucp_ep &ep, FILE *stream);
 
-// Tells the log which transport carries what of a new endpoint.
-void announce_ep(const ucp_ep &ep);
-
 } // namespace ucp
