@@ -5,7 +5,6 @@
 // of its side of the connection. FORCE: now.
 #include "ucp/connect/wireup.h"
 #include "ucp/endpoint/ep_control.h"
-#include "ucp/proto/proto.h"
 #include "ucs/log.h"
 
 namespace ucp {
