@@ -266,6 +266,13 @@ void leave_connection(ucp_ep *ep) noexcept
     all.release(set_connection(ep, nullptr));
 }
 
+void on_connection_lane_failed(ucp_worker *worker, uct_ep_h lane) noexcept
+{
+    if (worker->cm) {
+        worker->cm->connections.on_lane_failed(lane);
+    }
+}
+
 void on_connection_ended(ucp_worker *worker, uint64_t id) noexcept
 {
     cm_connections &all = worker_cm(worker).connections;

@@ -69,18 +69,6 @@ class cm_connection {
     std::vector<wireup_hdr> unsent_;
 };
 
-// Between which addresses an endpoint was connected that has given its connection up.
-struct cm_addresses {
-    sockaddr_storage local;
-    sockaddr_storage remote;
-};
-
-// What a client asks: to share the connection of this name. The address is its worker's.
-struct share_request {
-    uint64_t name;
-    std::vector<uint8_t> address;
-};
-
 // The connections of a worker.
 struct cm_connections {
     std::unordered_map<uct_ep_h, cm_connection *> by_lane;
@@ -113,9 +101,6 @@ void on_shared(ucp_ep *ep);
 enum class which_addresses { remote, both };
 ucs_status_t query_addresses(const ucp_ep *ep, cm_addresses *out,
                              which_addresses which = which_addresses::both) noexcept;
-
-// The endpoint is gone: tell the peer if nothing else does.
-void leave_connection(ucp_ep *ep) noexcept;
 
 void on_connection_ended(ucp_worker *worker, uint64_t id) noexcept;
 

@@ -6,7 +6,6 @@
 
 #include "ucp/connect/cm.h"
 #include "ucp/connect/cm_connection.h"
-#include "ucp/proto/proto.h"
 #include "ucs/error.h"
 #include "ucs/sys.h"
 
@@ -39,6 +38,14 @@ void matcher::remove(uint64_t uuid, uint32_t sn, ucp_ep *ep) noexcept
         peers[uuid].by_sn.erase(sn);
     }
     ep->control->matched = false;
+}
+
+void leave_matcher(ucp_ep *ep) noexcept
+{
+    ep_control &c = *ep->control;
+    if (c.matched) {
+        ep->worker->matcher->remove(c.peer_uuid, c.sn, ep);
+    }
 }
 
 wireup_hdr notice_of(const ucp_ep *ep, wireup_kind kind) noexcept

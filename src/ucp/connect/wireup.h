@@ -13,6 +13,7 @@
 
 #include "ucp/connect/address.h"
 #include "ucp/endpoint/ep_control.h"
+#include "ucp/endpoint/hooks.h"
 
 #include <unordered_map>
 
@@ -63,14 +64,6 @@ ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer);
 
 // The endpoint for a peer's address: a new one, or the one that answers the peer already.
 ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopback);
-
-// Have the handshake sent (again).
-void start_wireup(ucp_ep *ep) noexcept;
-// Sends what ep->control->todo says. UCS_ERR_NO_RESOURCE: the am lane is full.
-ucs_status_t send_todo(ucp_ep *ep) noexcept;
-
-// A message that the peer's library drops, if the am lane has room and nothing waits for it.
-void send_ping(ucp_ep *ep) noexcept;
 
 // Watch the peer's process: the end of it is the end of the endpoint.
 void watch_peer(ucp_ep *ep, const unpacked_address &peer);

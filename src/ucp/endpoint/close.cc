@@ -3,8 +3,8 @@
 // Closing an endpoint. FLUSH: what was posted goes out, then a close notice on the same lane (so
 // the peer has everything when it sees the notice); it ends with the peer's own notice or the end
 // of its side of the connection. FORCE: now.
-#include "ucp/connect/wireup.h"
 #include "ucp/endpoint/ep_control.h"
+#include "ucp/endpoint/hooks.h"
 #include "ucs/log.h"
 
 namespace ucp {

@@ -3,11 +3,8 @@
 // An endpoint's queue, its states, failure and end.
 #include "ucp/endpoint/ep.h"
 
-#include "ucp/connect/cm.h"
-#include "ucp/connect/cm_connection.h"
-#include "ucp/connect/wireup.h"
 #include "ucp/endpoint/ep_control.h"
-#include "ucp/proto/proto.h"
+#include "ucp/endpoint/hooks.h"
 #include "ucs/error.h"
 
 #include <algorithm>
@@ -351,8 +348,8 @@ void on_lane_failed(ucp_worker *worker, uct_ep_h lane, ucs_status_t status) noex
     auto owner = worker->lane_owners.find(lane);
     if (owner != worker->lane_owners.end()) {
         owner->second->set_failed(status == UCS_OK ? UCS_ERR_ENDPOINT_TIMEOUT : status);
-    } else if (worker->cm) {
-        worker->cm->connections.on_lane_failed(lane);
+    } else {
+        on_connection_lane_failed(worker, lane);
     }
 }
 
@@ -361,12 +358,10 @@ void ep_destroy(ucp_ep *ep) noexcept
     ep_teardown_lanes(ep);
     ep_proto_cleanup(ep);
     ucp_worker *worker = ep->worker;
-    if (ep->control->matched) {
-        worker->matcher->remove(ep->control->peer_uuid, ep->control->sn, ep);
-    }
+    leave_matcher(ep);
     worker->ep_ids.erase(ep->local_id);
     ep->leave_lists();
-    worker->proto->announced.endpoint_gone(ep->control->peer_uuid);
+    ep_proto_gone(ep);
     if (ep->control->deferred) {
         std::erase(worker->deferred, ep);
         ep->control->deferred = 0;

@@ -38,8 +38,18 @@ enum class close_reason : uint8_t { graceful, forced, worker_gone };
 enum class close_phase : uint8_t { none, flushing, disconnecting };
 
 class cm_connection; // cm_connection.h
-struct cm_addresses;
-struct share_request;
+
+// Between which addresses an endpoint was connected that has given its connection up.
+struct cm_addresses {
+    sockaddr_storage local;
+    sockaddr_storage remote;
+};
+
+// What a client asks: to share the connection of this name. The address is its worker's.
+struct share_request {
+    uint64_t name;
+    std::vector<uint8_t> address;
+};
 
 struct ep_control {
     ep_control();

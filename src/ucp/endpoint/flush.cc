@@ -4,8 +4,8 @@
 // and for the acknowledgements of emulated RMA. Fence: one that lets nothing past it before the
 // unordered operations of the lanes have ended.
 #include "ucp/endpoint/ep_control.h"
+#include "ucp/endpoint/hooks.h"
 #include "ucp/endpoint/send.h"
-#include "ucp/proto/proto.h"
 
 namespace ucp {
 

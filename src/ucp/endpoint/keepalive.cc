@@ -3,9 +3,9 @@
 // The timer runs on the async thread and only leaves an event; the checks run in progress.
 #include "ucp/endpoint/keepalive.h"
 
-#include "ucp/connect/wireup.h"
 #include "ucp/core/worker.h"
 #include "ucp/endpoint/ep.h"
+#include "ucp/endpoint/hooks.h"
 
 #include <algorithm>
 #include <vector>

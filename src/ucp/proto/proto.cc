@@ -5,7 +5,7 @@
 
 #include "ucp/core/context.h"
 #include "ucp/core/worker.h"
-#include "ucp/endpoint/ep.h"
+#include "ucp/endpoint/ep_control.h"
 #include "ucs/checked.h"
 #include "ucs/log.h"
 
@@ -110,6 +110,11 @@ worker_proto::~worker_proto()
         ucs_warn("worker %p: %zu requests were not returned to mpool ucp_requests", (void *)worker,
                  requests.used());
     }
+}
+
+void ep_proto_gone(ucp_ep *ep) noexcept
+{
+    ep->worker->proto->announced.endpoint_gone(ep->control->peer_uuid);
 }
 
 recv_desc *desc_alloc(ucp_worker *worker, size_t length, bool user_aligned) noexcept

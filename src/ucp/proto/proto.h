@@ -6,6 +6,7 @@
 
 #include "ucp/core/am_id.h"
 #include "ucp/core/request.h"
+#include "ucp/endpoint/hooks.h"
 #include "ucp/endpoint/send.h"
 #include "ucp/mem/announced.h"
 #include "ucp/proto/wire.h"
@@ -123,19 +124,6 @@ struct worker_proto {
     std::vector<ucp_ep *> stream_ready;
     announced_memory announced;
 };
-
-// ---- endpoint hooks, called by connection control
-void ep_proto_owned(ucp_ep *ep) noexcept; // the user got an ep that a peer had connected to
-void ep_proto_failed(ucp_ep *ep, ucs_status_t status) noexcept; // the ep got its sticky error
-void ep_proto_cleanup(ucp_ep *ep) noexcept;                     // the ep is about to be freed
-// Ask the target to confirm all emulated puts and atomics posted so far; ends in rma_done(). No-op
-// when it has.
-void rma_request_ack(ucp_ep *ep) noexcept;
-// The message that asks it, up to `seq`: now, or UCS_ERR_NO_RESOURCE.
-ucs_status_t rma_post_ack_request(ucp_ep *ep, uint64_t seq) noexcept;
-
-// The ep goes: messages that have arrived in part end with `status`.
-void partials_abandon(ucp_ep *ep, ucs_status_t status) noexcept;
 
 // ---- received descriptors
 
