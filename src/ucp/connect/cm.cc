@@ -388,7 +388,7 @@ void on_connected(ucp_ep *ep, const event &ev) noexcept
     }
     if (status == UCS_OK) {
         cm_addresses ends = {};
-        (void)query_addresses(ep, &ends); // none: it is of no host
+        (void)query_addresses(ep, &ends, which_addresses::remote); // none: it is of no host
         note_origin(reinterpret_cast<const sockaddr *>(&ends.remote), &peer);
         status = ucs::guard([&] { return choose_lanes(ep, peer); });
     }
