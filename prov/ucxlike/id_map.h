@@ -7,9 +7,10 @@
 
 #include "prov/ucxlike/prov.h"
 
-#include "ucs/sys.h"
+#include "ucs/random_pool.h"
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 namespace ucxlike {
@@ -70,11 +71,15 @@ class id_map {
     }
 
   private:
-    static uint64_t next(uint64_t generation)
+    uint64_t next(uint64_t generation)
     {
         constexpr uint64_t mask = (uint64_t(1) << generation_bits) - 1;
         do {
-            generation = (secret ? ucs::random_u64() : generation + 1) & mask;
+            if constexpr (secret) {
+                generation = secrets_.next() & mask;
+            } else {
+                generation = (generation + 1) & mask;
+            }
         } while (!generation);
         return generation;
     }
@@ -85,6 +90,8 @@ class id_map {
     };
     std::vector<slot> slots_;
     std::vector<uint32_t> free_;
+    struct none {};
+    [[no_unique_address]] std::conditional_t<secret, ucs::random_pool<uint64_t>, none> secrets_;
 };
 
 } // namespace ucxlike

@@ -5,9 +5,8 @@
 #pragma once
 
 #include "ucs/compiler.h"
-#include "ucs/sys.h"
+#include "ucs/random_pool.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -86,22 +85,17 @@ class ptr_map {
         return static_cast<uint64_t>(slots_[index].secret) << 32 | index;
     }
 
-    // Neither 0 nor the last one. The kernel draws many at a time.
+    // Neither 0 nor the last one.
     uint32_t another(uint32_t last)
     {
         uint32_t secret;
         do {
-            if (UCS_UNLIKELY(drawn_ == secrets_.size())) {
-                random_fill(secrets_.data(), sizeof(secrets_));
-                drawn_ = 0;
-            }
-            secret = secrets_[drawn_++];
+            secret = secrets_.next();
         } while (UCS_UNLIKELY(secret == 0 || secret == last));
         return secret;
     }
 
-    std::array<uint32_t, 256> secrets_;
-    size_t drawn_ = secrets_.size();
+    random_pool<uint32_t> secrets_;
     std::vector<slot> slots_;
     uint32_t free_ = none;
     size_t count_ = 0;
