@@ -57,12 +57,18 @@ void cm_channel::close()
     }
     posted_.clear();
     endpoint_.reset();
-    up_ = false;
+    if (up_) {
+        device_->channel_down();
+        up_ = false;
+    }
 }
 
 void cm_channel::connected()
 {
-    up_ = true;
+    if (!up_) {
+        device_->channel_up();
+        up_ = true;
+    }
     flush();
 }
 
@@ -108,7 +114,7 @@ void cm_channel::flush()
         if (ret != 0 || inject) {
             device_->put_op(op);
         } else {
-            posted_.push_back(op);
+            note_posted(op);
         }
     }
 }
@@ -121,6 +127,12 @@ void cm_channel::post_receive(size_t room)
         device_->put_op(op);
         check(ret, "fi_recv");
     }
+    note_posted(op);
+}
+
+void cm_channel::note_posted(cm_op *op)
+{
+    device_->op_posted();
     posted_.push_back(op);
 }
 

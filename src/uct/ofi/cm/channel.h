@@ -48,6 +48,8 @@ class cm_channel {
     void flush();
 
   private:
+    void note_posted(cm_op *op);
+
     cm_engine &engine_;
     cm_conn &owner_;
     cm_device *device_ = nullptr;

@@ -47,6 +47,20 @@ class cm_device {
     fid_domain *domain() const { return domain_.get(); }
     fid_cq *cq() const { return cq_.get(); }
 
+    // What may bring completions: operations that the core has, and channels that are connected;
+    // one that was closed has left some behind. Without them the queue is empty, and need not be
+    // asked.
+    void op_posted() { ++sources_; }
+    void op_completed() { --sources_; }
+    void channel_up() { ++sources_; }
+    void channel_down()
+    {
+        --sources_;
+        left_behind_ = true;
+    }
+    bool may_complete() const { return sources_ != 0 || left_behind_; }
+    void found_empty() { left_behind_ = false; }
+
     const std::string name;
 
   private:
@@ -58,6 +72,8 @@ class cm_device {
     void *alloc_chunk(size_t size, size_t align, void **cookie);
 
     const bool local_mr_;
+    size_t sources_ = 0;
+    bool left_behind_ = false;
     fid_ptr<fid_domain> domain_;
     // The completion queue's operations write here. Every open connection has a receive posted,
     // which private data cannot follow any more.

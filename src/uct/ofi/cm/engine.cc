@@ -326,8 +326,12 @@ bool cm_engine::poll_cqs()
 {
     size_t before = completed_;
     for (size_t i = 0; i < devices_.size(); ++i) {
+        if (!devices_[i]->may_complete()) {
+            continue;
+        }
         while (poll_cq(*devices_[i])) {
         }
+        devices_[i]->found_empty();
     }
     return completed_ != before;
 }
@@ -366,6 +370,7 @@ bool cm_engine::handle_cq_errors(cm_device &device)
 void cm_engine::complete(cm_op *op, size_t length, int error)
 {
     ++completed_;
+    op->device->op_completed();
     if (!op->owner) {
         op->device->put_op(op);
     } else if (op->receive) {
