@@ -147,9 +147,17 @@ struct ucp_request {
         uint64_t seq;
         void *arg;
     };
+    struct get_reply_part { // the target's answer to a get
+        uint64_t memh;
+        uint64_t address;
+        uint64_t length;
+        uint64_t initiator; // its request
+        uint64_t sent;      // bytes
+    };
     // What belongs to a single protocol is named after it.
     union {
         send_part send;
+        get_reply_part get_reply;
         rma_part rma;
         stream_part stream;
         flush_part flush;

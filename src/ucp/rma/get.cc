@@ -138,9 +138,9 @@ struct reply_pack {
 size_t pack_reply(void *dest, void *arg)
 {
     auto *p = static_cast<reply_pack *>(arg);
-    const uint64_t *c = p->req->control_data; // memh, address, length, initiator's request, offset
-    wire::data_hdr hdr = {p->req->ep->remote_id, c[3], c[4]};
-    p->good = access_mapped(p->req->worker, c[0], c[1] + c[4], p->length, RIGHT_READ,
+    const ucp_request::get_reply_part &r = p->req->get_reply;
+    wire::data_hdr hdr = {p->req->ep->remote_id, r.initiator, r.sent};
+    p->good = access_mapped(p->req->worker, r.memh, r.address + r.sent, p->length, RIGHT_READ,
                             [&](const char *from) {
                                 memcpy(static_cast<char *>(dest) + sizeof(hdr), from, p->length);
                             });
@@ -156,15 +156,15 @@ ucs_status_t reply_progress(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
     req->pend_lane = ep->am_lane_index;
-    uint64_t *c = req->control_data;
-    size_t n = std::min<size_t>(c[2] - c[4], ep->limits().max_bcopy - sizeof(wire::data_hdr));
+    ucp_request::get_reply_part &r = req->get_reply;
+    size_t n = std::min<size_t>(r.length - r.sent, ep->limits().max_bcopy - sizeof(wire::data_hdr));
     reply_pack pack = {req, n, false};
     ssize_t sent = uct_ep_am_bcopy(ep->am_ep, AM_ID_RMA_GET_REPLY, pack_reply, &pack, 0);
     if (sent < 0) {
         return static_cast<ucs_status_t>(sent);
     }
-    c[4] += n;
-    if (pack.good && c[4] < c[2]) {
+    r.sent += n;
+    if (pack.good && r.sent < r.length) {
         return UCS_INPROGRESS;
     }
     complete(req, UCS_OK);
@@ -202,8 +202,7 @@ ucs_status_t rma_get_handler(void *arg, void *data, size_t length, unsigned)
         return UCS_OK;
     }
     req->ep = ep;
-    uint64_t *c = req->control_data;
-    c[0] = hdr.memh, c[1] = hdr.address, c[2] = hdr.length, c[3] = hdr.req, c[4] = 0;
+    req->get_reply = {hdr.memh, hdr.address, hdr.length, hdr.req, 0};
     req->progress = reply_progress;
     req->abort = abort_simple;
     send_internal(req);

@@ -254,7 +254,7 @@ namespace {
 ucs_status_t flush_progress(ucp_request *req) noexcept
 {
     req->pend_lane = req->ep->am_lane_index;
-    ucs_status_t status = rma_post_ack_request(req->ep, req->control_data[0]);
+    ucs_status_t status = rma_post_ack_request(req->ep, req->flush.seq);
     if (status == UCS_OK) {
         complete(req, UCS_OK);
     }
@@ -281,7 +281,7 @@ void rma_request_ack(ucp_ep *ep) noexcept
         return ep->set_failed(UCS_ERR_NO_MEMORY);
     }
     req->ep = ep;
-    req->control_data[0] = ep->rma_posted;
+    req->flush.seq = ep->rma_posted;
     req->progress = flush_progress;
     req->abort = abort_simple;
     send_internal(req);
