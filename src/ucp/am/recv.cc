@@ -123,8 +123,7 @@ void old_rndv_done(void *, ucs_status_t status, void *user_data)
 {
     auto *desc = static_cast<recv_desc *>(user_data);
     ucp_worker *worker = desc->worker;
-    const am_handler *h =
-        status == UCS_OK ? find_handler(worker, static_cast<uint16_t>(desc->req_id)) : nullptr;
+    const am_handler *h = status == UCS_OK ? find_handler(worker, desc->am_id) : nullptr;
     if (!h || !h->old_cb) {
         desc_free(desc);
         return;
@@ -147,7 +146,7 @@ void old_rndv(ucp_worker *worker, const wire::rts_hdr *rts) noexcept
     }
     desc->what = recv_desc::content::am;
     desc->ep_id = rts->flags & wire::RTS_FLAG_REPLY ? rts->ep : 0;
-    desc->req_id = rts->am_id;
+    desc->am_id = rts->am_id;
     req->dt.start_contig(desc->data, rts->size);
     req->cb.send = old_rndv_done;
     req->user_data = desc;

@@ -53,13 +53,14 @@ struct recv_desc {
     void *data;
     size_t length; // of data; of the whole message for tag_part, rts
     partial *part;
-    uint64_t ep_id; // sync, rts: whom to answer
-    uint64_t req_id;
-    void *uct_head; // what uct_iface_release_desc() takes
+    uint64_t ep_id;  // sync, rts: whom to answer
+    uint64_t req_id; // the sender's request
+    void *uct_head;  // what uct_iface_release_desc() takes
     origin from;
     content what;
     use state;
     ucs_status_t lost;
+    uint16_t am_id; // am_rts
 
     // Nothing more comes of a tag message.
     bool is_whole() const noexcept
