@@ -147,6 +147,10 @@ struct ucp_request {
         uint64_t seq;
         void *arg;
     };
+    struct fragments_part { // a tag receive that fragments are written to: their message
+        uint64_t uuid;      // of the sender
+        uint64_t msg_id;
+    };
     struct get_reply_part { // the target's answer to a get
         uint64_t memh;
         uint64_t address;
@@ -157,6 +161,7 @@ struct ucp_request {
     // What belongs to a single protocol is named after it.
     union {
         send_part send;
+        fragments_part fragments;
         get_reply_part get_reply;
         rma_part rma;
         stream_part stream;

@@ -65,7 +65,7 @@ void part_unpack(partial *part, size_t offset, const void *data, size_t length) 
 void part_abort(ucp_request *req, ucs_status_t status) noexcept
 {
     worker_proto *proto = req->worker->proto.get();
-    proto->partials.erase({req->rndv.remote_req, req->send.msg_id});
+    proto->partials.erase({req->fragments.uuid, req->fragments.msg_id});
     complete(req, status);
 }
 
@@ -76,8 +76,7 @@ void part_attach(partial *part, ucp_request *req) noexcept
     if (part->total > req->dt.length()) {
         part->status = UCS_ERR_MESSAGE_TRUNCATED;
     }
-    req->rndv.remote_req = part->key.uuid;
-    req->send.msg_id = part->key.msg_id;
+    req->fragments = {part->key.uuid, part->key.msg_id};
     req->abort = part_abort;
     if (ucp_ep *ep = find_usable_ep(req->worker, part->ep_id)) {
         req->ep = ep;
