@@ -143,9 +143,10 @@ struct ucp_request {
         size_t elem;
     };
     struct flush_part {
-        unsigned pending; // what must still finish
-        uint64_t seq;
-        void *arg;
+        unsigned lanes;    // of the endpoint, still to be flushed: a bit for each
+        unsigned children; // a worker's flush: those of endpoints, not ended yet
+        bool begun;        // lanes and seq are set
+        uint64_t seq;      // what the target has to confirm
     };
     struct fragments_part { // a tag receive that fragments are written to: their message
         uint64_t uuid;      // of the sender

@@ -11,8 +11,6 @@ namespace ucp {
 
 namespace {
 
-constexpr unsigned ALL_LANES = ~0u;
-
 // A peer that has closed its end has taken what was sent and answers nothing more.
 bool acked(const ucp_ep *ep, uint64_t seq)
 {
@@ -53,8 +51,9 @@ void flush_abort(ucp_request *req, ucs_status_t status)
 ucs_status_t flush_progress(ucp_request *req)
 {
     ucp_ep *ep = req->ep;
-    if (req->flush.pending == ALL_LANES) {
-        req->flush.pending = (1u << ep->lane_count) - 1;
+    if (!req->flush.begun) {
+        req->flush.begun = true;
+        req->flush.lanes = (1u << ep->lane_count) - 1;
         req->flush.seq = ep->rma_posted;
         req->comp.func = flush_comp;
         req->comp.status = UCS_OK;
@@ -65,7 +64,7 @@ ucs_status_t flush_progress(ucp_request *req)
     }
     ++req->comp.count; // ours, while we post
     for (unsigned i = 0; i < ep->lane_count; ++i) {
-        if (!(req->flush.pending & (1u << i))) {
+        if (!(req->flush.lanes & (1u << i))) {
             continue;
         }
         ++req->comp.count;
@@ -81,7 +80,7 @@ ucs_status_t flush_progress(ucp_request *req)
         if (status != UCS_OK && status != UCS_INPROGRESS) {
             req->comp.status = status;
         }
-        req->flush.pending &= ~(1u << i);
+        req->flush.lanes &= ~(1u << i);
     }
     if (--req->comp.count == 0) {
         lanes_flushed(req);
@@ -99,7 +98,7 @@ void ep_flush_start(ucp_ep *ep, ucp_request *req) noexcept
     req->progress = flush_progress;
     req->abort = flush_abort;
     req->comp = {};
-    req->flush.pending = ALL_LANES;
+    req->flush.begun = false;
     req->pend_lane = ep->am_lane_index;
     if (!ep->can_send()) {
         ep->queue(req);
@@ -247,7 +246,7 @@ namespace {
 void child_done(void *, ucs_status_t status, void *user_data)
 {
     auto *parent = static_cast<ucp_request *>(user_data);
-    --parent->flush.pending;
+    --parent->flush.children;
     if (status != UCS_OK && parent->comp.status == UCS_OK) {
         parent->comp.status = status;
     }
@@ -266,7 +265,7 @@ bool ifaces_flushed(ucp_worker *worker)
 
 bool try_finish(ucp_request *parent)
 {
-    if (parent->flush.pending != 0 || !ifaces_flushed(parent->worker)) {
+    if (parent->flush.children != 0 || !ifaces_flushed(parent->worker)) {
         return false;
     }
     request_unlist(parent);
@@ -283,7 +282,7 @@ ucs_status_ptr_t worker_flush(ucp_worker *worker, const ucp_request_param_t *par
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }
     parent->flags |= REQ_POSTING;
-    parent->flush.pending = 1;
+    parent->flush.children = 1;
     parent->comp.status = UCS_OK;
     std::vector<ucp_ep *> busy;
     for (ep_link *link : worker->unflushed) {
@@ -302,10 +301,10 @@ ucs_status_ptr_t worker_flush(ucp_worker *worker, const ucp_request_param_t *par
         child->flags |= REQ_CALLBACK;
         child->cb.send = child_done;
         child->user_data = parent;
-        ++parent->flush.pending;
+        ++parent->flush.children;
         ep_flush_start(ep, child);
     }
-    --parent->flush.pending;
+    --parent->flush.children;
     if (!try_finish(parent)) {
         parent->flags |= REQ_LISTED;
         worker->flushes.push_back(parent);
