@@ -108,8 +108,6 @@ struct ucp_request {
         ucp_am_recv_data_nbx_callback_t recv_am;
     } cb = {};
     void *user_data = nullptr;
-    uint8_t control_id = 0;  // of a control message in control_data
-    uint8_t control_len = 0; // its length
     ucs_status_t (*progress)(ucp_request *req) = nullptr;
     void (*abort)(ucp_request *req, ucs_status_t status) = nullptr;
     uct_completion_t comp = {}; // count: uct operations in flight + 1 while progress() posts
@@ -148,6 +146,11 @@ struct ucp_request {
         bool begun;        // lanes and seq are set
         uint64_t seq;      // what the target has to confirm
     };
+    struct control_part { // a small message of the protocols
+        uint8_t id;       // am_id
+        uint8_t length;   // bytes
+        uint64_t data[6];
+    };
     struct fragments_part { // a tag receive that fragments are written to: their message
         uint64_t uuid;      // of the sender
         uint64_t msg_id;
@@ -167,7 +170,7 @@ struct ucp_request {
         rma_part rma;
         stream_part stream;
         flush_part flush;
-        uint64_t control_data[6]; // control messages, and the ep's own requests (flush, close)
+        control_part control;
     };
 
     // The rendezvous state of both sides.
@@ -181,6 +184,7 @@ struct ucp_request {
         uct_rkey_bundle_t bundle;
         uint64_t remote_req;  // the other side's request id
         uint64_t remote_addr; // sender's buffer (get)
+        uint8_t kind;         // sender: RTS_*
         uint8_t md;           // of reg
         uint8_t lane;         // that gets
         size_t posted;        // bytes asked for or sent

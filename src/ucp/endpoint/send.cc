@@ -115,7 +115,7 @@ ucs_status_t control_progress(ucp_request *req) noexcept
 {
     req->pend_lane = req->ep->am_lane_index;
     ucs_status_t status =
-        post_control(req->ep, req->control_id, req->control_data, req->control_len);
+        post_control(req->ep, req->control.id, req->control.data, req->control.length);
     if (status == UCS_OK) {
         complete(req, UCS_OK);
     }
@@ -143,9 +143,9 @@ void send_control(ucp_ep *ep, uint8_t am_id, const void *data, size_t length) no
         return;
     }
     req->ep = ep;
-    req->control_id = am_id;
-    req->control_len = static_cast<uint8_t>(length);
-    memcpy(req->control_data, data, length);
+    req->control.id = am_id;
+    req->control.length = static_cast<uint8_t>(length);
+    memcpy(req->control.data, data, length);
     req->progress = control_progress;
     req->abort = abort_simple;
     ep->queue(req);

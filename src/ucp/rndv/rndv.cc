@@ -30,7 +30,7 @@ size_t pack_rts(void *dest, void *arg)
     ucp_ep *ep = req->ep;
     char *p = static_cast<char *>(dest);
     rts_hdr hdr = {};
-    hdr.kind = req->control_id;
+    hdr.kind = req->rndv.kind;
     hdr.size = req->dt.length();
     hdr.ep = ep->remote_id;
     hdr.req = req->id;
@@ -176,7 +176,7 @@ void rts_abort(ucp_request *req, ucs_status_t status) noexcept
 template <uint8_t kind, bool offers>
 bool rts_start(ucp_request *req) noexcept
 {
-    req->control_id = kind;
+    req->rndv.kind = kind;
     request_wire_id(req);
     if (offers) {
         offer_buffer(req);
