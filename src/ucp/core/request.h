@@ -173,19 +173,23 @@ struct ucp_request {
         control_part control;
     };
 
-    // The rendezvous state of both sides.
-    struct rndv_part {
+    // The memory of the buffer, where the lanes or the peer read or write it themselves.
+    struct memory_part {
         // NULL in a request that has just been taken.
         ucp::registration reg;   // of this operation, undone by complete()
         ucp::rail_memory *rails; // registrations of further rails, undone by complete()
         uct_mem_h zmemh;         // what zcopy passes: reg's, or the one of the user's handle
-        uct_component_h cmpt;    // of bundle, when that is unpacked
+        uint8_t md;              // of reg
+    };
+    memory_part memory = {};
 
+    // The rendezvous state of both sides.
+    struct rndv_part {
+        uct_component_h cmpt; // of bundle, when that is unpacked; NULL in one just taken
         uct_rkey_bundle_t bundle;
         uint64_t remote_req;  // the other side's request id
         uint64_t remote_addr; // sender's buffer (get)
         uint8_t kind;         // sender: RTS_*
-        uint8_t md;           // of reg
         uint8_t lane;         // that gets
         size_t posted;        // bytes asked for or sent
     };

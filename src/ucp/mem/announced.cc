@@ -41,16 +41,16 @@ void announced_memory::release(const entry &e) noexcept
 void announced_memory::keep(ucp_request *req) noexcept
 {
     uint64_t peer = req->ep->control->peer_uuid;
-    if ((!req->rndv.reg.memh && !req->rndv.rails) || !reaches(worker_, peer, req->ep)) {
+    if ((!req->memory.reg.memh && !req->memory.rails) || !reaches(worker_, peer, req->ep)) {
         return;
     }
     try {
-        entries_.push_back({req->id, peer, req->rndv.md, req->rndv.reg, req->rndv.rails});
+        entries_.push_back({req->id, peer, req->memory.md, req->memory.reg, req->memory.rails});
     } catch (const std::bad_alloc &) {
         return; // the others may suffer
     }
-    req->rndv.reg = {};
-    req->rndv.rails = nullptr;
+    req->memory.reg = {};
+    req->memory.rails = nullptr;
 }
 
 void announced_memory::answered(uint64_t request_id) noexcept

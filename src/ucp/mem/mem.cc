@@ -239,9 +239,9 @@ ucs_status_t reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length
         *memh_p = user->memh[md_index];
         return UCS_OK;
     }
-    if (req->rndv.reg.memh) {
-        if (req->rndv.md == md_index) {
-            *memh_p = req->rndv.reg.memh;
+    if (req->memory.reg.memh) {
+        if (req->memory.md == md_index) {
+            *memh_p = req->memory.reg.memh;
             return UCS_OK;
         }
         release_memh(req);
@@ -252,8 +252,8 @@ ucs_status_t reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length
     if (status != UCS_OK) {
         return status;
     }
-    req->rndv.reg = made;
-    req->rndv.md = md_index;
+    req->memory.reg = made;
+    req->memory.md = md_index;
     *memh_p = made.memh;
     return UCS_OK;
 }
@@ -281,25 +281,25 @@ ucs_status_t request_reg_remote(ucp_request *req, uint8_t md_index, void *buffer
 
 void withdraw_memh(ucp_request *req) noexcept
 {
-    if (req->rndv.rails) {
-        rail_memory_forget(req->rndv.rails);
+    if (req->memory.rails) {
+        rail_memory_forget(req->memory.rails);
     }
-    if (req->rndv.reg.memh) {
-        forget_registration(req->worker->context, req->rndv.md, req->rndv.reg);
+    if (req->memory.reg.memh) {
+        forget_registration(req->worker->context, req->memory.md, req->memory.reg);
     }
 }
 
 void release_memh(ucp_request *req) noexcept
 {
-    if (req->rndv.rails) {
-        rail_memory_release(req->rndv.rails);
-        req->rndv.rails = nullptr;
+    if (req->memory.rails) {
+        rail_memory_release(req->memory.rails);
+        req->memory.rails = nullptr;
     }
-    if (req->rndv.reg.memh) {
-        drop_registration(req->worker->context, req->rndv.md, req->rndv.reg);
-        req->rndv.reg = {};
+    if (req->memory.reg.memh) {
+        drop_registration(req->worker->context, req->memory.md, req->memory.reg);
+        req->memory.reg = {};
     }
-    req->rndv.zmemh = nullptr;
+    req->memory.zmemh = nullptr;
 }
 
 namespace {

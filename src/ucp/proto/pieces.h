@@ -144,7 +144,7 @@ inline bool start_zcopy(ucp_request *req, uint8_t md_index,
     if (request_reg(req, md_index, req->dt.contig_ptr(), req->dt.length(), &memh) != UCS_OK) {
         return false;
     }
-    req->rndv.zmemh = memh;
+    req->memory.zmemh = memh;
     comp_begin(req, done);
     return true;
 }
@@ -201,7 +201,7 @@ UCS_ALWAYS_INLINE ucs_status_t zcopy_piece(ucp_request *req, uint8_t lane, size_
     req->pend_lane = lane;
     uct_iov_t iov;
     size_t count = 1;
-    size_t n = req->dt.to_iov(&iov, &count, room, req->rndv.zmemh);
+    size_t n = req->dt.to_iov(&iov, &count, room, req->memory.zmemh);
     ++req->comp.count;
     ucs_status_t status = std::forward<Post>(post)(&iov, count);
     if (status != UCS_INPROGRESS) {

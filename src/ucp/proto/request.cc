@@ -39,9 +39,9 @@ UCS_ALWAYS_INLINE void prepare(ucp_request *req, ucp_worker *worker, req_kind ki
     req->dt.reset();
     req->id = 0;
     req->user_memh = nullptr;
-    req->rndv.reg.memh = nullptr;
-    req->rndv.rails = nullptr;
-    req->rndv.zmemh = nullptr;
+    req->memory.reg.memh = nullptr;
+    req->memory.rails = nullptr;
+    req->memory.zmemh = nullptr;
     req->rndv.cmpt = nullptr;
     if (!param) {
         return;
@@ -135,7 +135,7 @@ void complete(ucp_request *req, ucs_status_t status) noexcept
         req->id = 0;
     }
     req->dt.finish();
-    if (UCS_UNLIKELY(req->rndv.reg.memh || req->rndv.rails)) {
+    if (UCS_UNLIKELY(req->memory.reg.memh || req->memory.rails)) {
         release_memh(req);
     }
     if (UCS_UNLIKELY(req->flags & REQ_OWN_COPY)) {

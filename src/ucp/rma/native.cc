@@ -62,7 +62,7 @@ bool register_rails(ucp_request *req) noexcept
             return false;
         }
     }
-    req->rndv.rails = memory;
+    req->memory.rails = memory;
     return true;
 }
 
@@ -114,7 +114,7 @@ bool start_native(ucp_request *req, bool reads) noexcept
 void next_share(ucp_request *req) noexcept
 {
     ++req->rma.rail;
-    req->rndv.zmemh = req->rndv.rails->reg[req->rma.rail - 1].memh;
+    req->memory.zmemh = req->memory.rails->reg[req->rma.rail - 1].memh;
     take_share(req);
 }
 

@@ -19,7 +19,7 @@ namespace ucp {
 void rails_register(ucp_request *req) noexcept
 {
     const ucp_ep *ep = req->ep;
-    if (ep->rail_count < 2 || req->dt.length() < 2 * RAIL_PIECE_MIN || req->rndv.rails) {
+    if (ep->rail_count < 2 || req->dt.length() < 2 * RAIL_PIECE_MIN || req->memory.rails) {
         return;
     }
     auto *memory = new (std::nothrow) rail_memory{};
@@ -35,7 +35,7 @@ void rails_register(ucp_request *req) noexcept
             have |= 1u << md_index;
         }
     }
-    req->rndv.rails = memory;
+    req->memory.rails = memory;
 }
 
 size_t rails_pack_keys(ucp_request *req, uint8_t md_index, uct_mem_h memh, void *dest) noexcept
@@ -43,7 +43,7 @@ size_t rails_pack_keys(ucp_request *req, uint8_t md_index, uct_mem_h memh, void 
     uct_mem_h by_md[MAX_MDS] = {};
     uint16_t map = static_cast<uint16_t>(1u << md_index);
     by_md[md_index] = memh;
-    if (const rail_memory *more = req->rndv.rails) {
+    if (const rail_memory *more = req->memory.rails) {
         for (unsigned i = 0; i < more->count; ++i) {
             map |= static_cast<uint16_t>(1u << more->md[i]);
             by_md[more->md[i]] = more->reg[i].memh;
@@ -110,7 +110,7 @@ ucp_request *make_piece(ucp_request *whole, const wire::rts_hdr *rts, const rail
         return nullptr;
     }
     piece->rndv.cmpt = cmpt;
-    piece->rndv.zmemh = memh;
+    piece->memory.zmemh = memh;
     piece->rndv.lane = rail.lane;
     piece->rndv.remote_addr = rts->address + offset;
     piece->rndv.posted = 0;

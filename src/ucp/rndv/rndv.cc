@@ -34,10 +34,10 @@ size_t pack_rts(void *dest, void *arg)
     hdr.size = req->dt.length();
     hdr.ep = ep->remote_id;
     hdr.req = req->id;
-    if (req->rndv.zmemh) {
+    if (req->memory.zmemh) {
         const lane &l = ep->lanes[ep->rma_lane_index()];
         hdr.rkey_len = static_cast<uint32_t>(
-            rails_pack_keys(req, l.md_index, req->rndv.zmemh, p + sizeof(hdr)));
+            rails_pack_keys(req, l.md_index, req->memory.zmemh, p + sizeof(hdr)));
         if (hdr.rkey_len != 0) {
             hdr.address = reinterpret_cast<uintptr_t>(req->dt.contig_ptr());
         }
@@ -64,7 +64,7 @@ void offer_buffer(ucp_request *req) noexcept
     if (req->dt.is_contig() && req->dt.length() != 0 &&
         request_reg_remote(req, ep->lanes[ep->rma_lane_index()].md_index, req->dt.contig_ptr(),
                            req->dt.length(), &memh) == UCS_OK) {
-        req->rndv.zmemh = memh;
+        req->memory.zmemh = memh;
         rails_register(req);
     }
 }
@@ -127,7 +127,7 @@ ucs_status_t data_zcopy_progress(ucp_request *req) noexcept
     uct_iov_t iov;
     size_t count = 1;
     size_t room = std::min(ep->limits().max_zcopy - sizeof(hdr), req->rndv.posted - before);
-    size_t n = req->dt.to_iov(&iov, &count, room, req->rndv.zmemh);
+    size_t n = req->dt.to_iov(&iov, &count, room, req->memory.zmemh);
     ++req->comp.count;
     ucs_status_t status =
         uct_ep_am_zcopy(ep->am_ep, AM_ID_RNDV_DATA, &hdr, sizeof(hdr), &iov, count, 0, &req->comp);
@@ -254,7 +254,7 @@ ucs_status_t rndv_get_progress(ucp_request *req) noexcept
     uct_iov_t iov = {};
     iov.buffer = req->dt.contig_ptr() + offset;
     iov.length = n;
-    iov.memh = req->rndv.zmemh;
+    iov.memh = req->memory.zmemh;
     iov.count = 1;
     ++req->comp.count;
     ucs_status_t status = uct_ep_get_zcopy(l.ep, &iov, 1, req->rndv.remote_addr + offset,
@@ -310,7 +310,7 @@ bool start_get(ucp_request *req, const rts_hdr *rts) noexcept
         return false;
     }
     req->rndv.cmpt = cmpt;
-    req->rndv.zmemh = memh;
+    req->memory.zmemh = memh;
     req->rndv.lane = index;
     req->rndv.remote_addr = rts->address;
     req->rndv.posted = 0;
