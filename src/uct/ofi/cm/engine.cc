@@ -9,6 +9,7 @@
 #include "uct/ofi/core/eq.h"
 #include "uct/ofi/core/error.h"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace uct::ofi {
@@ -16,6 +17,7 @@ namespace uct::ofi {
 namespace {
 
 constexpr size_t event_data_max = 1024; // connection data of any core
+constexpr unsigned most_events = 1024;  // that a turn takes
 
 // The fid is the first member of every object.
 fid_pep *fid_to_pep(fid_t fid)
@@ -200,8 +202,9 @@ void cm_engine::wait_for_callback(lock &held, const void *owner)
     }
 }
 
-// ---- The turn: completions before events, so that what the peer said is heard before that it
-// left; then the callbacks; then to sleep, if the provider agrees.
+// ---- The turn: the callbacks that the program has caused; completions before events, so that what
+// the peer said is heard before that it left; then the callbacks; then to sleep, if the provider
+// agrees.
 
 void cm_engine::progress()
 {
@@ -240,18 +243,38 @@ unsigned cm_engine::poll()
 bool cm_engine::take_turn(lock &held)
 {
     turn_thread_ = std::this_thread::get_id();
-    bool did_something = poll_cqs();
-    while (poll_eq()) {
-        did_something = true;
-    }
+    bool did_something = deliver_due(held);
+    did_something |= poll_cqs();
+    did_something |= poll_events();
     clean();
+    did_something |= deliver_due(held);
+    turn_thread_ = {};
+    return did_something;
+}
+
+bool cm_engine::deliver_due(lock &held)
+{
+    bool did_something = false;
     while (cm_conn *conn = lists_->due.pop_front()) {
         conn->deliver(held);
         clean();
         did_something = true;
     }
-    turn_thread_ = {};
     return did_something;
+}
+
+// The core looks at all its sockets each time that it is asked, also for an event that it has. One
+// turn takes one event, and twice as many as the turn before while that left some.
+bool cm_engine::poll_events()
+{
+    for (unsigned taken = 0; taken < events_a_turn_; ++taken) {
+        if (!poll_eq()) {
+            events_a_turn_ = 1;
+            return taken > 0;
+        }
+    }
+    events_a_turn_ = std::min(2 * events_a_turn_, most_events);
+    return true;
 }
 
 bool cm_engine::may_sleep()

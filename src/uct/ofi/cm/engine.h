@@ -126,6 +126,8 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     void arm_deadlines();
 
     bool take_turn(lock &held);
+    bool deliver_due(lock &held);
+    bool poll_events();
     bool poll_eq();
     void handle_event(uint32_t event, fi_eq_cm_entry *entry, size_t data_length);
     void handle_error();
@@ -155,6 +157,7 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     std::unordered_map<const fid *, cm_listener *> listeners_;
     std::vector<cm_conn *> retired_;
     size_t completed_ = 0; // operations
+    unsigned events_a_turn_ = 1;
     struct lists;
     std::unique_ptr<lists> lists_;
 
