@@ -54,6 +54,7 @@ void cm_channel::close()
     sends_tail_ = &sends_head_;
     for (cm_op *op : posted_) {
         op->owner = nullptr; // its completion frees it
+        device_->count(op);
     }
     posted_.clear();
     endpoint_.reset();
@@ -130,9 +131,12 @@ void cm_channel::post_receive(size_t room)
     note_posted(op);
 }
 
+// Over sockets nothing completes before the channel is up, unless it is closed.
 void cm_channel::note_posted(cm_op *op)
 {
-    device_->op_posted();
+    if (!engine_.provider().sockets()) {
+        device_->count(op);
+    }
     posted_.push_back(op);
 }
 

@@ -28,6 +28,7 @@ struct cm_op {
     uint32_t length; // of a send
     uint32_t room;   // at data()
     bool receive;
+    bool counted; // by the device, as what may bring a completion
 
     char *data() { return reinterpret_cast<char *>(this + 1); }
 };
@@ -50,8 +51,16 @@ class cm_device {
     // What may bring completions: operations that the core has, and channels that are connected;
     // one that was closed has left some behind. Without them the queue is empty, and need not be
     // asked.
-    void op_posted() { ++sources_; }
-    void op_completed() { --sources_; }
+    void count(cm_op *op)
+    {
+        sources_ += !op->counted;
+        op->counted = true;
+    }
+    void completed(cm_op *op)
+    {
+        sources_ -= op->counted;
+        op->counted = false;
+    }
     void channel_up() { ++sources_; }
     void channel_down()
     {

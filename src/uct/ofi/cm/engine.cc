@@ -393,7 +393,7 @@ bool cm_engine::handle_cq_errors(cm_device &device)
 void cm_engine::complete(cm_op *op, size_t length, int error)
 {
     ++completed_;
-    op->device->op_completed();
+    op->device->completed(op);
     if (!op->owner) {
         op->device->put_op(op);
     } else if (op->receive) {
