@@ -12,7 +12,9 @@ namespace {
 
 int close_cq(fid_t fid)
 {
-    delete self<cq>(fid);
+    auto *queue = self<cq>(fid);
+    queue->home->mover.remove(queue);
+    delete queue;
     return 0;
 }
 
@@ -40,6 +42,7 @@ ssize_t read(fid_cq *fid, void *buffer, size_t count)
 {
     constexpr size_t most = 16;
     auto *queue = self<cq>(fid);
+    queue->was_read = true;
     std::set<ep *> senders;
     {
         std::lock_guard guard(queue->mutex);
@@ -120,6 +123,21 @@ cq::~cq()
     }
 }
 
+bool cq::sends()
+{
+    std::lock_guard guard(mutex);
+    return std::any_of(requests.begin(), requests.end(),
+                       [](const request *r) { return !receives(r->what); });
+}
+
+void cq::move()
+{
+    for (ep *e : senders) { // the device's mutex is held: they change when one is bound
+        e->release(true);
+    }
+    fi_cq_read(inner.get(), nullptr, 0);
+}
+
 void cq::fail(request *r, int error)
 {
     fi_cq_err_entry entry = {};
@@ -173,6 +191,7 @@ int open_cq(fid_domain *d, fi_cq_attr *attr, fid_cq **out, void *context)
     made->home = home;
     made->inner.reset(inner);
     made->format = attr->format;
+    home->mover.add(made);
     *out = &made->outer;
     return 0;
 }

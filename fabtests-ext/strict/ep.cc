@@ -11,11 +11,6 @@ namespace {
 
 using kind = request::kind;
 
-bool receives(kind what)
-{
-    return what == kind::receive || what == kind::tagged_receive;
-}
-
 bool sends(kind what)
 {
     return what == kind::send || what == kind::tagged_send;
@@ -39,6 +34,7 @@ void forget_requests(cq *queue, ep *closed)
 int close_ep(fid_t fid)
 {
     auto *e = self<ep>(fid);
+    std::lock_guard guard(e->home->mover.mutex);
     e->closing = true;
     e->release(true);
     forget_requests(e->tx, e);
@@ -59,7 +55,7 @@ int bind_ep(fid_t fid, fid_t other, uint64_t flags)
         if (flags & FI_TRANSMIT) {
             e->tx = queue;
             e->tx_selective = flags & FI_SELECTIVE_COMPLETION;
-            std::lock_guard guard(queue->mutex);
+            std::scoped_lock guard(e->home->mover.mutex, queue->mutex);
             queue->senders.insert(e);
         }
         if (flags & FI_RECV) {
@@ -182,6 +178,11 @@ void gather(request *r)
 
 } // namespace
 
+bool receives(kind what)
+{
+    return what == kind::receive || what == kind::tagged_receive;
+}
+
 uint64_t ep::draw()
 {
     random ^= random << 13;
@@ -253,6 +254,16 @@ bool ep::is_damaged(const request &r, size_t length) const
     return damages > 0 && length >= damages && (sends(r.what) || r.what == kind::write);
 }
 
+bool ep::is_refused(const request &r)
+{
+    std::lock_guard guard(mutex);
+    if (refusals > 0 && !receives(r.what)) {
+        --refusals;
+        return true;
+    }
+    return refuses_one_of > 0 && draw() % refuses_one_of == 0;
+}
+
 ssize_t ep::submit(std::unique_ptr<request> r, const iovec *iov, void *const *descs, size_t count,
                    fi_addr_t to)
 {
@@ -279,11 +290,7 @@ ssize_t ep::submit(std::unique_ptr<request> r, const iovec *iov, void *const *de
         r->to = target.inner;
         r->port = target.port;
     }
-    if (refusals > 0 && !receives(r->what)) {
-        --refusals;
-        return -FI_EAGAIN;
-    }
-    if (refuses_one_of > 0 && draw() % refuses_one_of == 0) {
+    if (is_refused(*r)) {
         return -FI_EAGAIN;
     }
     bool selective = receives(r->what) ? rx_selective : tx_selective;

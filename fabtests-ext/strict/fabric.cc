@@ -254,9 +254,8 @@ int open_domain(fid_fabric *f, fi_info *wanted, fid_domain **out, void *context)
     if (ret != 0) {
         return ret;
     }
-    auto *made = new domain{};
+    auto *made = new domain(p);
     made->outer = {{FI_CLASS_DOMAIN, context, &domain_fid_ops}, &domain_ops, &mr_ops};
-    made->about = &p;
     made->inner.reset(inner);
     *out = &made->outer;
     return 0;

@@ -10,11 +10,14 @@
 // is quicker, because sockets has a thread of its own otherwise), FI_STRICT_DAMAGE (change the last
 // byte of messages and writes of so many bytes and more, for tests of tests; 0: none),
 // FI_STRICT_PINS (1: a region keeps its first and last page, and is checked to have them still when
-// it is used in this process; 0), FI_STRICT_DEVICES (each profile is there
-// so often, as cxi0, cxi1 and so on; 1), FI_STRICT_AUTH_KEY (hexadecimal digits: a domain or
+// it is used in this process; 0), FI_STRICT_PAUSE (what a fabric does by itself is done after so
+// many milliseconds in which nobody read a queue; 0: never; 5), FI_STRICT_DEVICES (each profile is
+// there so often, as cxi0, cxi1 and so on; 1), FI_STRICT_AUTH_KEY (hexadecimal digits: a domain or
 // endpoint without that key is refused, see auth_key.cc).
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -31,10 +34,18 @@
 #include <set>
 #include <span>
 #include <sys/uio.h>
+#include <thread>
 #include <unordered_set>
 #include <vector>
 
 namespace strict {
+
+// What goes on while its user polls nothing.
+enum class by_itself {
+    nothing,
+    sending,   // messages leave, but software of the target takes and acknowledges them
+    everything // as by hardware, or by a thread of the provider
+};
 
 // What a fabric asks of its user.
 struct profile {
@@ -50,11 +61,12 @@ struct profile {
     size_t cq_data_size;
     size_t max_message;
     uint64_t caps;
-    uint64_t order;          // what it can keep
-    size_t order_size;       // of the largest put or get that has an order
-    bool order_on_request;   // what the hints do not ask for is not kept
-    bool keeps_iovecs;       // the caller's iovecs are read until the operation is over
-    bool has_descriptor;     // completion queues can be waited for: see waits()
+    uint64_t order;        // what it can keep
+    size_t order_size;     // of the largest put or get that has an order
+    bool order_on_request; // what the hints do not ask for is not kept
+    bool keeps_iovecs;     // the caller's iovecs are read until the operation is over
+    bool has_descriptor;   // completion queues can be waited for: see waits()
+    by_itself does;
     unsigned refuses_one_of; // posts; 0: none
     size_t auth_key_size;    // 0: it has no keys
 };
@@ -122,13 +134,38 @@ struct fabric {
     owned<fid_fabric> inner;
 };
 
+struct cq;
 struct ep;
 struct mr;
 
+// The thread of a domain that does what the fabric does by itself: device.cc.
+class device {
+  public:
+    explicit device(const profile &p);
+    ~device();
+    void add(cq *queue);
+    void remove(cq *queue);
+
+    std::mutex mutex; // held while queues are moved: to close what they have to do with, too
+
+  private:
+    void run();
+
+    by_itself does_;
+    uint64_t pause_;
+    bool over_ = false;
+    std::set<cq *> queues_;
+    std::condition_variable changed_;
+    std::thread thread_;
+};
+
 struct domain {
-    fid_domain outer;
+    explicit domain(const profile &p) : about(&p), mover(p) {}
+
+    fid_domain outer = {};
     const profile *about;
     owned<fid_domain> inner;
+    device mover;     // ends before the inner domain
     std::mutex mutex; // of what follows
     std::set<const void *> descs;
     uint64_t next_key = 1;
@@ -230,8 +267,13 @@ struct cq {
     std::unordered_set<request *> requests; // in flight
     std::set<ep *> senders;
     std::vector<fi_cq_err_entry> lost; // what the inner core refused after the user's post
+    std::atomic<bool> was_read;        // since the device last looked
 
     ~cq();
+    // Whether something that leaves this process is not over.
+    bool sends();
+    // Sends, takes and acknowledges, but reads nothing.
+    void move();
     // Ends a request that was held with an error, which the user reads next.
     void fail(request *r, int error);
     // What the user is to see of a completion; takes the request out unless more will come.
@@ -264,7 +306,7 @@ struct ep {
     std::vector<request *> held; // messages that wait for later ones to overtake them
 
     const profile &about() const { return *home->about; }
-    uint64_t draw();
+    uint64_t draw(); // under the mutex
     // What every operation goes through. Takes the request; pieces, caller and descs are checked.
     ssize_t submit(std::unique_ptr<request> r, const iovec *iov, void *const *descs, size_t count,
                    fi_addr_t to);
@@ -277,6 +319,7 @@ struct ep {
     void check_size(const request &r, size_t length) const;
     void check_target(const request &r, const av::entry &to) const;
     bool is_damaged(const request &r, size_t length) const;
+    bool is_refused(const request &r);
     ssize_t start(request *r);
     ssize_t post(request *r);
     bool release_one(size_t index);
@@ -290,6 +333,8 @@ Object *self(Fid *fid)
 {
     return reinterpret_cast<Object *>(fid);
 }
+
+bool receives(request::kind what);
 
 // The tables of an endpoint's operations.
 extern fi_ops_msg message_ops;

@@ -130,6 +130,60 @@ TEST(strict_core, a_full_connection_goes_on)
     }
 }
 
+// A message on its way from one station to the other; the first or the second alone is polled.
+struct message_alone {
+    pair both;
+    uint64_t out = 7;
+    uint64_t in = 0;
+
+    explicit message_alone(const std::string &core) : both(core)
+    {
+        fid_mr *from = both.region(*both.a, &out, sizeof(out));
+        fid_mr *to = both.region(*both.b, &in, sizeof(in));
+        EXPECT_EQ(0, fi_recv(both.b->ep, &in, sizeof(in), fi_mr_desc(to), FI_ADDR_UNSPEC, &in));
+        iovec piece{&out, sizeof(out)};
+        void *desc = fi_mr_desc(from);
+        fi_msg message{&piece, &desc, 1, both.to_b, &out, 0};
+        EXPECT_EQ(0, fi_sendmsg(both.a->ep, &message, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+    }
+    // Whether its end is seen in the time.
+    static bool ends(const station &polled, std::chrono::milliseconds time)
+    {
+        fi_cq_data_entry entry;
+        auto end = std::chrono::steady_clock::now() + time;
+        bool seen = false;
+        while (!seen && std::chrono::steady_clock::now() < end) {
+            seen = polled.poll(&entry);
+        }
+        return seen;
+    }
+};
+
+constexpr std::chrono::seconds long_enough(30);
+constexpr std::chrono::milliseconds several_pauses(50);
+
+TEST(strict_core, a_message_leaves_by_itself)
+{
+    for (const char *core : {"cxi", "efa", "opx", "psm3"}) {
+        message_alone m(core);
+        EXPECT_TRUE(m.ends(*m.both.b, long_enough)) << core;
+    }
+    message_alone m("worst");
+    EXPECT_FALSE(m.ends(*m.both.b, several_pauses));
+}
+
+TEST(strict_core, a_message_is_acknowledged_by_hardware_and_threads_alone)
+{
+    for (const char *core : {"cxi", "efa", "psm3"}) {
+        message_alone m(core);
+        EXPECT_TRUE(m.ends(*m.both.a, long_enough)) << core;
+    }
+    for (const char *core : {"opx", "worst"}) {
+        message_alone m(core);
+        EXPECT_FALSE(m.ends(*m.both.a, several_pauses)) << core;
+    }
+}
+
 TEST(strict_core, a_write_arrives)
 {
     for (const std::string &name : cores) {

@@ -24,6 +24,7 @@ constexpr profile all[] = {{
     .order_on_request = true,
     .keeps_iovecs = false,
     .has_descriptor = true,
+    .does = by_itself::everything,
     .refuses_one_of = 16,
     .auth_key_size = 8,
 }};

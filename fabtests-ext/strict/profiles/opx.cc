@@ -24,6 +24,7 @@ constexpr profile all[] = {{
     .order_on_request = false,
     .keeps_iovecs = true,
     .has_descriptor = false,
+    .does = by_itself::sending,
     .refuses_one_of = 16,
     .auth_key_size = 0,
 }};

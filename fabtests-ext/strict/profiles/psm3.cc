@@ -24,6 +24,7 @@ constexpr profile all[] = {{
     .order_on_request = false,
     .keeps_iovecs = false,
     .has_descriptor = false,
+    .does = by_itself::everything,
     .refuses_one_of = 64,
     .auth_key_size = 16,
 }};

@@ -24,6 +24,7 @@ constexpr profile all[] = {{
     .order_on_request = true,
     .keeps_iovecs = true,
     .has_descriptor = false,
+    .does = by_itself::nothing,
     .refuses_one_of = 8,
     .auth_key_size = 0,
 }};
