@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is no death of a peer: a core that takes nothing for long, and an operation that fails by
-// itself.
+// What is no death of a peer, a core that takes nothing for long, and an operation that fails by
+// itself; and what a core refused a few times.
 #include "fabtests-ext/common/strict_cores.h"
 #include "fabtests-ext/conformance/common/uct_entity.h"
 
@@ -41,6 +41,29 @@ TEST_P(uct_strict_failure, a_core_that_takes_nothing_for_long_recovers)
     }));
     EXPECT_TRUE(until(a, b, [&] { return !a.errors.empty() || b.received.size() == 1; }));
     EXPECT_TRUE(a.errors.empty());
+}
+
+class uct_strict_refused : public uct_strict_failure {};
+
+// As a program does that was told that its message went, and waits for the answer elsewhere.
+TEST_P(uct_strict_refused, a_message_leaves_though_its_sender_does_nothing_more)
+{
+    environment some("FI_STRICT_REFUSALS", "5");
+    entity a(GetParam(), {});
+    entity b(GetParam(), {});
+    uct_ep_h ep = a.connect(b);
+    std::string text(300, 'x');
+    auto pack = [](void *to, void *arg) {
+        auto *from = static_cast<std::string *>(arg);
+        return from->copy(static_cast<char *>(to), from->size());
+    };
+    ASSERT_EQ(uct_ep_am_bcopy(ep, 1, pack, &text, 0), 300);
+    auto end = std::chrono::steady_clock::now() + patience;
+    while (b.received.empty() && std::chrono::steady_clock::now() < end) {
+        uct_worker_progress(b.worker);
+    }
+    ASSERT_EQ(b.received.size(), 1u);
+    EXPECT_EQ(b.received[0].data, text);
 }
 
 class uct_strict_failed_operation : public uct_strict_failure {};
@@ -84,6 +107,8 @@ TEST_P(uct_strict_failed_operation, is_no_death_of_its_peer)
 
 auto name = [](const auto &info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_failure, testing::Values("cxi", "opx", "psm3", "worst"),
+                         name);
+INSTANTIATE_TEST_SUITE_P(over, uct_strict_refused, testing::Values("cxi", "efa", "opx", "psm3"),
                          name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_failed_operation,
                          testing::Values("cxi", "opx", "psm3", "worst"), name);

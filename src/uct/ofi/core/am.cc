@@ -161,10 +161,19 @@ ssize_t ep::send_packed(buffer_op *b, uint64_t data, size_t length)
 
 void ep::hold_packed(buffer_op *b, op::kind what)
 {
+    // A program that was told that its message went may progress no more. The core moves on when
+    // its queue is read, though nothing is taken out, and may have room then.
+    constexpr unsigned tries = 16;
+    bool first = held_ops_.empty();
     b->what = what;
     held_ops_.push_back(b);
-    hold();
     refused();
+    for (unsigned i = 0; first && i < tries && owner().move_core(); ++i) {
+        if (post_held()) {
+            return;
+        }
+    }
+    hold();
 }
 
 // 0: it has gone.

@@ -118,6 +118,8 @@ class iface : public uct::iface {
     {
         return lent_ ? poll_lent() : poll_cq(cq_.get()) + (tx_cq_ ? poll_cq(tx_cq_.get()) : 0);
     }
+    // Polls the core without taking anything from its queue. False: where that serves nothing.
+    virtual bool move_core() { return false; }
     // Sends what the endpoints gathered.
     void flush_batches();
     // A batch was begun: if nothing else comes, somebody must see to it that it goes soon.

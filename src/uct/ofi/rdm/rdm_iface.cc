@@ -437,6 +437,15 @@ ucs_status_t rdm_iface::arm_queue()
     return status;
 }
 
+bool rdm_iface::move_core()
+{
+    if (bell_) { // room in shared memory is made by the peer alone
+        return false;
+    }
+    fi_cq_read(cq_.get(), nullptr, 0);
+    return true;
+}
+
 ucs_status_t rdm_iface::arm_bell()
 {
     // Room in a peer's queue and the end of a copy are not announced: who waits for those polls.

@@ -93,6 +93,7 @@ class rdm_iface final : public iface {
     // between the tries, the peer counts as unreachable. Others have no room, also for long.
     void not_reached(peer &p) override;
     void left_with_core(peer &p, bool failed) override;
+    bool move_core() override;
     bool find_carrier(ep &from, const std::string &name, fi_addr_t *to_p) override;
     uint64_t id() const { return id_; }
 
