@@ -168,27 +168,30 @@ UCS_NOINLINE ssize_t send_to_group(endpoint *ep, unsigned options, const send_ca
     return 0;
 }
 
-// A message that asks for nothing needs no operation, if the lane takes it at once. False: nothing
-// has happened.
-UCS_ALWAYS_INLINE bool send_at_once(endpoint *ep, conn *to, unsigned options, const send_call &c)
+enum class at_once { sent, not_now, not_so };
+
+// A message that asks for nothing needs no operation, if the lane takes it at once. Otherwise
+// nothing has happened: the lane has no room, or the message needs an operation.
+UCS_ALWAYS_INLINE at_once send_at_once(endpoint *ep, conn *to, unsigned options, const send_call &c)
 {
     if (UCS_UNLIKELY(c.iov || c.length > limit::inject || to->tx_id == 0 ||
                      options & (tx_deliver | tx_transmit))) {
-        return false;
+        return at_once::not_so;
     }
     uint8_t header[wire::plain_header];
     wire::builder b = begin_header(header, options, c);
     size_t header_length = b.finish(to->tx_id, wire::none);
     ucp_request_param_t p;
     p.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
-    if (UCS_UNLIKELY(ucp_am_send_nbx(to->tx->ep,
-                                     options & tx_tagged ? wire::am_tagged : wire::am_msg, header,
-                                     header_length, c.buffer, c.length, &p) != nullptr)) {
-        return false;
+    ucs_status_ptr_t r =
+        ucp_am_send_nbx(to->tx->ep, options & tx_tagged ? wire::am_tagged : wire::am_msg, header,
+                        header_length, c.buffer, c.length, &p);
+    if (UCS_UNLIKELY(r != nullptr)) {
+        return UCS_PTR_STATUS(r) == UCS_ERR_NO_RESOURCE ? at_once::not_now : at_once::not_so;
     }
     to->tx->promised = true;
     report_success(ep, c.context, send_flags(options), !(options & tx_complete));
-    return true;
+    return at_once::sent;
 }
 
 UCS_ALWAYS_INLINE ssize_t send(fid_ep *f, unsigned options, const send_call &c)
@@ -214,13 +217,19 @@ UCS_ALWAYS_INLINE ssize_t send(fid_ep *f, unsigned options, const send_call &c)
     if (UCS_UNLIKELY(ep->inflight >= ep->tx_limit)) {
         return -FI_EAGAIN;
     }
-    if (UCS_LIKELY(send_at_once(ep, to, options, c))) {
+    at_once tried = send_at_once(ep, to, options, c);
+    if (UCS_LIKELY(tried == at_once::sent)) {
         return 0;
     }
     // Nobody waits for an injected message: it must not depend on the caller's further progress to
-    // get connected.
-    if (UCS_UNLIKELY((options & tx_inject) && to->tx_id == 0)) {
-        return ep->not_yet(to);
+    // get connected, or to leave.
+    if (UCS_UNLIKELY(options & tx_inject)) {
+        if (to->tx_id == 0) {
+            return ep->not_yet(to);
+        }
+        if (tried == at_once::not_now && !(options & tx_complete)) {
+            return -FI_EAGAIN;
+        }
     }
     tx_op *op = e->tx_ops.get();
     if (UCS_UNLIKELY(!op)) {
