@@ -85,7 +85,7 @@ void cm_engine::on_silence_tick(void *arg, uint32_t)
         engine->silence_tick_.reset();
         return;
     }
-    end_silent_handshakes(engine->eq(), engine->peer_ns());
+    engine->handshakes_.end_silent(engine->eq(), engine->peer_ns());
 }
 
 } // namespace uct::ofi

@@ -13,6 +13,7 @@
 #include "ucs/list.h"
 #include "uct/ofi/cm/device.h"
 #include "uct/ofi/cm/driver.h"
+#include "uct/ofi/core/eq.h"
 #include "uct/ofi/core/fid.h"
 #include "uct/ofi/core/info.h"
 
@@ -164,6 +165,7 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     cm_driver driver_;
     ucs::async_watch tick_;
     ucs::async_watch silence_tick_; // while there are listeners
+    handshake_watch handshakes_;
 };
 
 } // namespace uct::ofi

@@ -5,15 +5,24 @@
 
 #include "ucs/epoll_set.h"
 #include "ucs/sockaddr.h"
+#include "ucs/sys.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <dirent.h>
+#include <fcntl.h>
 #include <linux/tcp.h>
+#include <memory>
 #include <netinet/in.h>
+#include <rdma/fabric.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace uct::ofi {
@@ -116,21 +125,30 @@ bool is_silent(int fd, handshake *h)
     return true;
 }
 
-// Those of the queue's listeners, the longest silent first.
-std::vector<handshake> silent_handshakes(fid_eq *eq)
+std::vector<uint16_t> listening_ports(const std::vector<int> &sockets)
 {
-    std::vector<int> sockets = sockets_of(eq);
     std::vector<uint16_t> ports;
     for (int fd : sockets) {
         if (listens(fd)) {
             ports.push_back(local_port(fd));
         }
     }
+    return ports;
+}
+
+bool was_accepted(int fd, const std::vector<uint16_t> &ports)
+{
+    return std::find(ports.begin(), ports.end(), local_port(fd)) != ports.end() && !listens(fd);
+}
+
+// The longest silent first.
+std::vector<handshake> silent_handshakes(const std::vector<int> &sockets,
+                                         const std::vector<uint16_t> &ports)
+{
     std::vector<handshake> found;
     handshake h{};
     for (int fd : sockets) {
-        if (std::find(ports.begin(), ports.end(), local_port(fd)) != ports.end() && !listens(fd) &&
-            is_silent(fd, &h)) {
+        if (was_accepted(fd, ports) && is_silent(fd, &h)) {
             found.push_back(h);
         }
     }
@@ -146,19 +164,80 @@ size_t half_of_the_descriptors()
                                                  : SIZE_MAX;
 }
 
+// More than half of the descriptors are in use.
+bool descriptors_are_few()
+{
+    int lowest = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (lowest < 0) {
+        return errno == EMFILE;
+    }
+    close(lowest);
+    return static_cast<size_t>(lowest) > half_of_the_descriptors();
+}
+
+std::vector<int> inet_sockets()
+{
+    std::vector<int> found;
+    std::unique_ptr<DIR, int (*)(DIR *)> dir(opendir("/proc/self/fd"), closedir);
+    while (dirent *entry = dir ? readdir(dir.get()) : nullptr) {
+        int fd = atoi(entry->d_name);
+        if (entry->d_name[0] != '.' && is_inet_socket(fd)) {
+            found.push_back(fd);
+        }
+    }
+    return found;
+}
+
 } // namespace
 
-void end_silent_handshakes(fid_eq *eq, uint64_t quiet_ns)
+void handshake_watch::end_silent(fid_eq *eq, uint64_t quiet_ns)
 {
-    std::vector<handshake> all = silent_handshakes(eq);
+    std::vector<int> sockets = sockets_of(eq);
+    std::vector<uint16_t> ports = listening_ports(sockets);
+    std::vector<handshake> all = silent_handshakes(sockets, ports);
     size_t left = all.size(), most = half_of_the_descriptors();
     for (const handshake &h : all) {
         if (h.silent_ns < quiet_ns && left <= most) {
-            return;
+            break;
         }
         shutdown(h.fd, SHUT_RDWR); // the next look at the queue frees it
         --left;
     }
+    if (FI_VERSION_GE(fi_version(), FI_VERSION(1, 18))) {
+        end_lost(sockets, ports, quiet_ns);
+    }
+}
+
+// From 1.18 on, the core stops to watch a connection before it reads the request. When less than a
+// request has come, or its end, it takes an EAGAIN that some other read has left in errno for the
+// reason, and forgets the connection without closing it: nothing but the process's table of
+// descriptors has it then. One that another thread has just accepted, or whose event is not read
+// yet, looks the same, but not twice.
+void handshake_watch::end_lost(const std::vector<int> &known, const std::vector<uint16_t> &ports,
+                               uint64_t quiet_ns)
+{
+    uint64_t now = ucs::monotonic_ns();
+    bool few = descriptors_are_few();
+    if (now < next_search_ && !few) {
+        return;
+    }
+    next_search_ = now + quiet_ns / 4;
+    std::vector<seen> lost;
+    for (int fd : inet_sockets()) {
+        handshake h{};
+        struct stat about {};
+        if (!was_accepted(fd, ports) || std::find(known.begin(), known.end(), fd) != known.end() ||
+            !is_silent(fd, &h) || (h.silent_ns < quiet_ns && !few) || fstat(fd, &about) != 0) {
+            continue;
+        }
+        if (std::any_of(lost_.begin(), lost_.end(),
+                        [&](const seen &s) { return s.fd == fd && s.inode == about.st_ino; })) {
+            close(fd);
+        } else {
+            lost.push_back({fd, about.st_ino});
+        }
+    }
+    lost_ = std::move(lost);
 }
 
 void end_handshakes(const core &c, fid_eq *eq)

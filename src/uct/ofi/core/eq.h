@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <sys/socket.h>
+#include <sys/types.h>
+#include <vector>
 
 namespace uct::ofi {
 
@@ -14,10 +16,26 @@ namespace uct::ofi {
 // that have only begun. All endpoints of the queue are closed already, its passive ones are not.
 void end_handshakes(const core &c, fid_eq *eq);
 
-// Ends the handshakes of connections to a listener of the queue that have begun so long ago and
-// have not sent a request, and of the younger ones the oldest, so that they have no more than half
-// of the process's descriptors. The core waits for a request for ever.
-void end_silent_handshakes(fid_eq *eq, uint64_t quiet_ns);
+// Ends the handshakes of connections to the listeners of a queue that do not send a request. The
+// core waits for one for ever.
+class handshake_watch {
+  public:
+    // Ends those that have been silent for so long, and of the younger ones the oldest, so that
+    // they have no more than half of the process's descriptors. Every event of the queue is to be
+    // read between two calls.
+    void end_silent(fid_eq *eq, uint64_t quiet_ns);
+
+  private:
+    struct seen {
+        int fd;
+        ino_t inode;
+    };
+    void end_lost(const std::vector<int> &known, const std::vector<uint16_t> &ports,
+                  uint64_t quiet_ns);
+
+    std::vector<seen> lost_; // at the last search
+    uint64_t next_search_ = 0;
+};
 
 // The socket that listens on an address for passive endpoints of the queue; -1 when the core does
 // not let it be found.

@@ -373,7 +373,7 @@ void msg_iface::end_silent()
     uint64_t now = silence_ns_ == UINT64_MAX ? 0 : ucs::monotonic_ns();
     if (now >= next_look_ && now != 0) {
         next_look_ = now + std::min(silence_ns_ / 2, silence_look_ns);
-        end_silent_handshakes(eq_.get(), silence_ns_);
+        handshakes_.end_silent(eq_.get(), silence_ns_);
     }
 }
 

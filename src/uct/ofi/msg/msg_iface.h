@@ -6,6 +6,7 @@
 
 #include "ucs/biased_lock.h"
 #include "uct/ofi/core/address.h"
+#include "uct/ofi/core/eq.h"
 #include "uct/ofi/core/iface.h"
 #include "uct/ofi/core/routes.h"
 #include "uct/ofi/msg/companion.h"
@@ -86,6 +87,7 @@ class msg_iface final : public iface {
     uint64_t timeout_ns_;
     uint64_t silence_ns_;    // of a connection that has not asked for anything; UINT64_MAX: any
     uint64_t next_look_ = 0; // at those
+    handshake_watch handshakes_;
     unsigned looks_ = 0;     // at the event queue, since the clock was read for them
     uint64_t attempts_ = 0;  // connections begun
     sockaddr_storage own_{};
