@@ -192,6 +192,7 @@ struct ucp_request {
         uint8_t kind;         // sender: RTS_*
         uint8_t lane;         // that gets
         size_t posted;        // bytes asked for or sent
+        size_t size;          // receiver: bytes that are read, or were announced
     };
     rndv_part rndv = {};
 

@@ -114,7 +114,7 @@ ucp_request *make_piece(ucp_request *whole, const wire::rts_hdr *rts, const rail
     piece->rndv.lane = rail.lane;
     piece->rndv.remote_addr = rts->address + offset;
     piece->rndv.posted = 0;
-    piece->remaining = length;
+    piece->rndv.size = length;
     piece->flags |= REQ_CALLBACK;
     piece->cb.send = piece_done;
     piece->user_data = whole;

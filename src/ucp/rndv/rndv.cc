@@ -205,8 +205,9 @@ void release_rkey(ucp_request *req) noexcept
 void ask_fragments(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
-    wire::rtr_hdr rtr = {ep->remote_id, req->rndv.remote_req, request_wire_id(req), req->remaining};
+    wire::rtr_hdr rtr = {ep->remote_id, req->rndv.remote_req, request_wire_id(req), req->rndv.size};
     req->phase = PHASE_RNDV_RECV;
+    req->remaining = req->rndv.size;
     req->comp.status = UCS_OK;
     req->abort = abort_simple;
     ep->add_outstanding(req);
@@ -225,7 +226,7 @@ void get_done(uct_completion_t *comp)
     if (UCS_UNLIKELY(status != UCS_OK)) {
         // Reading failed though the peer lives (no permission, for one): let it send.
         ucs_debug("ep %p: rendezvous get of %zu bytes: %s, asking for fragments", (void *)req->ep,
-                  req->remaining, ucs_status_string(status));
+                  req->rndv.size, ucs_status_string(status));
         request_unlist(req);
         ask_fragments(req);
         return;
@@ -250,7 +251,7 @@ ucs_status_t rndv_get_progress(ucp_request *req) noexcept
     const lane &l = req->ep->lanes[req->rndv.lane];
     req->pend_lane = req->rndv.lane;
     size_t offset = req->rndv.posted;
-    size_t n = std::min(req->remaining - offset, l.attr->cap.get.max_zcopy);
+    size_t n = std::min(req->rndv.size - offset, l.attr->cap.get.max_zcopy);
     uct_iov_t iov = {};
     iov.buffer = req->dt.contig_ptr() + offset;
     iov.length = n;
@@ -274,7 +275,7 @@ ucs_status_t rndv_get_progress(ucp_request *req) noexcept
         return UCS_OK;
     }
     req->rndv.posted += n;
-    if (req->rndv.posted < req->remaining) {
+    if (req->rndv.posted < req->rndv.size) {
         return UCS_INPROGRESS;
     }
     comp_end(req);
@@ -364,7 +365,7 @@ void rndv_recv(ucp_request *req, const rts_hdr *rts) noexcept
     }
     req->ep = ep;
     req->rndv.remote_req = rts->req;
-    req->remaining = rts->size;
+    req->rndv.size = rts->size;
     if (rts->size > req->dt.length()) {
         answer(ep, rts->req, UCS_OK);
         complete(req, UCS_ERR_MESSAGE_TRUNCATED);

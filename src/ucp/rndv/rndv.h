@@ -29,7 +29,7 @@ extern const protocol rndv_read_am, rndv_send_am;
 // `rts` is the whole message, checked by the RTS handler, and is not needed after the call.
 void rndv_recv(ucp_request *req, const wire::rts_hdr *rts) noexcept;
 
-// progress() of a request that reads req->remaining bytes at rndv.remote_addr over rndv.lane; it
+// progress() of a request that reads rndv.size bytes at rndv.remote_addr over rndv.lane; it
 // ends with req->comp.
 ucs_status_t rndv_get_progress(ucp_request *req) noexcept;
 
