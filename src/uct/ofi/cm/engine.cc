@@ -244,8 +244,9 @@ bool cm_engine::take_turn(lock &held)
 {
     turn_thread_ = std::this_thread::get_id();
     bool did_something = deliver_due(held);
-    did_something |= poll_cqs();
-    did_something |= poll_events();
+    bool heard = poll_cqs();
+    events_wait_ = heard && !events_wait_;
+    did_something |= heard | (!events_wait_ && poll_events());
     clean();
     did_something |= deliver_due(held);
     turn_thread_ = {};
@@ -392,11 +393,13 @@ bool cm_engine::handle_cq_errors(cm_device &device)
 
 void cm_engine::complete(cm_op *op, size_t length, int error)
 {
-    ++completed_;
     op->device->completed(op);
     if (!op->owner) {
         op->device->put_op(op);
-    } else if (op->receive) {
+        return;
+    }
+    ++completed_;
+    if (op->receive) {
         ucs::guard([&] { op->owner->on_received(op, length, error); });
     } else {
         op->owner->on_sent(op, error);

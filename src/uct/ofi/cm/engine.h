@@ -157,8 +157,9 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     std::unordered_map<const fid *, cm_conn *> endpoints_;
     std::unordered_map<const fid *, cm_listener *> listeners_;
     std::vector<cm_conn *> retired_;
-    size_t completed_ = 0; // operations
+    size_t completed_ = 0; // operations of connections that are not closed
     unsigned events_a_turn_ = 1;
+    bool events_wait_ = false; // for the next turn: this one has found completions
     struct lists;
     std::unique_ptr<lists> lists_;
 
