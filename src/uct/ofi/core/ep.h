@@ -149,7 +149,10 @@ class ep final : public uct::ep {
     UCS_NOINLINE ucs_status_t add_to_batch(uint8_t id, const void *head, size_t head_length,
                                            const void *payload, size_t length, unsigned alone);
     // nullptr: there is no room.
-    buffer_op *get_send_buffer() { return backlog_full() ? nullptr : owner().get_buffer(); }
+    buffer_op *get_send_buffer()
+    {
+        return backlog_full() || window_full() ? nullptr : owner().get_buffer();
+    }
     void drop_unsent();
     void leave_operations();
     void end_for_user();
@@ -165,6 +168,9 @@ class ep final : public uct::ep {
     {
         return UCS_UNLIKELY(marks_ >= most_marks) && injected_ >= owner().limit.inject_run;
     }
+    // What is packed counts as sent: no more of it than the peer can put in order.
+    bool window_full() const { return UCS_UNLIKELY(!owner().limit.plain) && order_full(); }
+    bool order_full() const;
     // Where remote memory is here: in a mapping of it or, if it is of this process, at its address.
     // shm 2.x completes writes to its own process early and reads only when the target progresses.
     char *here(uct_rkey_t key, uint64_t remote, size_t length) const

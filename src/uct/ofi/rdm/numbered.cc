@@ -19,6 +19,11 @@ ssize_t ep::post_numbered(buffer_op *b)
     return post_numbered(b, 1, b->cq_data, nullptr);
 }
 
+bool ep::order_full() const
+{
+    return remote && remote->order && remote->order->full();
+}
+
 // The first piece is of the buffer and begins with room for the prefix.
 ssize_t ep::post_numbered(buffer_op *b, size_t pieces, uint64_t data, uct_completion_t *completion)
 {
