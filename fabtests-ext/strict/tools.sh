@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Programs of others over strict cores, as interop has them over the usual transports: ucx_perftest's UCP tests, io_demo,
-# a job of MPICH and one of Open MPI. `pingpong`, fi_pingpong over the provider, runs when it is named.
+# a job of MPICH, one of Open MPI, and fi_pingpong over the provider.
 # Usage: tools.sh [PROFILE[/TOOL]...]    (all tools over all profiles otherwise)
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,7 +12,7 @@ export FI_PROVIDER_PATH=$build/fabtests-ext/strict/.libs FI_STRICT_DESCRIPTOR=0 
 [ -e "$FI_PROVIDER_PATH/strict-worst-fi.so" ] || skip_all "the strict cores are not built"
 
 all_profiles="cxi efa opx psm3 worst"
-all_tools="perftest io_demo mpich openmpi"
+all_tools="perftest io_demo mpich openmpi pingpong"
 
 # interop SCRIPT: its last lines; a script that skips itself is a skip.
 interop()
@@ -26,11 +26,27 @@ interop()
 
 perftest() { PERFTEST_BRIEF=every interop ucx_perftest; }
 io_demo() { IO_DEMO_FEW=20 interop io_demo; }
-mpich() { MPI_BRIEF=yes interop mpich; }
-openmpi() { MPI_BRIEF=yes interop openmpi; }
+# At their end processes wait for each other outside of UCX, and may have left a message unacknowledged.
+mpi()
+{
+    case $profile in
+    opx | worst)
+        echo "software of the target acknowledges there: docs/fabrics.md, what is missing"
+        return 77
+        ;;
+    *) MPI_BRIEF=yes interop "$1" ;;
+    esac
+}
+mpich() { mpi mpich; }
+openmpi() { mpi openmpi; }
 pingpong()
 {
     local type
+    # It waits for its peer outside of the provider with messages on their way, which leave by themselves on every fabric.
+    [ "$profile" != worst ] || {
+        echo "nothing leaves by itself there"
+        return 77
+    }
     for type in rdm msg; do
         FI_PROVIDER_PATH=$build/.libs:$FI_PROVIDER_PATH FI_PROVIDER=ucxlike FI_UCXLIKE_TLS=$profile \
             "$here/../interop/pingpong.sh" 127.0.0.1 -p ucxlike -e $type -m tagged -S all -I 10 || return
