@@ -62,13 +62,19 @@ class reactor {
         after_fork();
         start();
         watch->id = ++last_id_;
+        try {
+            watches_.emplace(watch->id, watch);
+        } catch (...) {
+            stop_if_unused(lock);
+            throw;
+        }
         epoll_event event = {.events = events, .data = {.u64 = watch->id}};
         if (epoll_ctl(fds_->epoll, EPOLL_CTL_ADD, watch->fd, &event) != 0) {
             int saved = errno;
+            watches_.erase(watch->id);
             stop_if_unused(lock);
             throw error(UCS_ERR_IO_ERROR, "cannot watch fd %d: %s", watch->fd, strerror(saved));
         }
-        watches_.emplace(watch->id, watch);
     }
 
     void remove(const watch_ptr &watch)
@@ -122,16 +128,21 @@ class reactor {
             throw error(UCS_ERR_IO_ERROR, "cannot create the async thread's epoll set: %s",
                         strerror(errno));
         }
-        fds_ = fds;
         epoll_event event = {.events = EPOLLIN, .data = {.u64 = 0}};
-        epoll_ctl(fds_->epoll, EPOLL_CTL_ADD, fds_->wake, &event);
-        running_ = true;
+        epoll_ctl(fds->epoll, EPOLL_CTL_ADD, fds->wake, &event);
         // Signals are for the application's threads.
         sigset_t all, old;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &old);
-        thread_ = std::thread([this, fds] { run(*fds); });
+        try {
+            thread_ = std::thread([this, fds] { run(*fds); });
+        } catch (...) {
+            pthread_sigmask(SIG_SETMASK, &old, nullptr);
+            throw;
+        }
         pthread_sigmask(SIG_SETMASK, &old, nullptr);
+        fds_ = fds;
+        running_ = true;
     }
 
     // Joins the thread after the last watch, so that a process without watches has no thread of
@@ -228,17 +239,17 @@ async_watch async_watch::fd(int fd, uint32_t events, callback_t callback, void *
 
 async_watch async_watch::timer(uint64_t interval_ns, callback_t callback, void *arg)
 {
-    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (fd < 0) {
+    auto watch =
+        std::make_shared<impl>(impl{.fd = -1, .is_timer = true, .callback = callback, .arg = arg});
+    watch->fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (watch->fd < 0) {
         throw error(UCS_ERR_IO_ERROR, "timerfd_create: %s", strerror(errno));
     }
-    start_timer(fd, interval_ns);
-    auto watch =
-        std::make_shared<impl>(impl{.fd = fd, .is_timer = true, .callback = callback, .arg = arg});
+    start_timer(watch->fd, interval_ns);
     try {
         reactor::get().add(watch, EPOLLIN);
     } catch (...) {
-        close(fd);
+        close(watch->fd);
         throw;
     }
     return async_watch(std::move(watch));
