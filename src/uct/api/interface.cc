@@ -164,7 +164,7 @@ void uct_worker_progress_register_safe(uct_worker_h worker, ucs_callback_t func,
     }
     // An id that is set already belongs to a callback that waits.
     if (*id_p == UCS_CALLBACKQ_ID_NULL) {
-        *id_p = uct::worker_of(worker)->register_safe(func, arg, flags);
+        (void)ucs::guard([&] { *id_p = uct::worker_of(worker)->register_safe(func, arg, flags); });
     }
 }
 

@@ -158,10 +158,12 @@ iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct_md &domain,
     for (am_handler &handler : am_) {
         handler = {drop_message, &handler};
     }
+    owner.expect_source();
 }
 
 iface::~iface()
 {
+    owner.unexpect_source();
     if (enable_later_.load() != 0) {
         owner.cancel_deferred(this);
     }

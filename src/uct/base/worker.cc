@@ -30,6 +30,18 @@ void worker::add_source(const progress_source &source)
     next_slow_ = 0;
 }
 
+void worker::expect_source()
+{
+    size_t count = sources_ + 1;
+    fast_.reserve(count);
+    slow_.reserve(count);
+    {
+        std::lock_guard guard(mutex_);
+        deferred_.reserve(deferred_.size() + count);
+    }
+    sources_ = count;
+}
+
 void worker::remove_source(unsigned (*poll)(void *), void *arg)
 {
     for (auto *list : {&fast_, &slow_}) {
@@ -125,24 +137,34 @@ UCS_NOINLINE unsigned worker::poll_slow()
     return count;
 }
 
+// The one that follows `after` in the order of their ids, without those behind `newest`.
+bool worker::next_registered(int after, int newest, registered *next)
+{
+    std::lock_guard guard(mutex_);
+    auto found = std::find_if(registered_.begin(), registered_.end(),
+                              [&](const registered &r) { return r.id > after; });
+    if (found == registered_.end() || found->id > newest) {
+        return false;
+    }
+    *next = *found;
+    if (found->oneshot) {
+        registered_.erase(found);
+    }
+    return true;
+}
+
+// By id, not in a copy: there may be no memory for one.
 UCS_NOINLINE unsigned worker::progress_registered()
 {
     unsigned count = 0;
-    std::vector<registered> calls;
+    int newest = 0;
     {
         std::lock_guard guard(mutex_);
-        calls = registered_;
-        std::erase_if(registered_, [](const registered &r) { return r.oneshot; });
-        attention_.store(!registered_.empty(), std::memory_order_relaxed);
+        newest = last_id_;
     }
-    for (const registered &r : calls) {
-        bool gone = false;
-        if (!r.oneshot) {
-            std::lock_guard guard(mutex_);
-            gone = std::none_of(registered_.begin(), registered_.end(),
-                                [&](const registered &other) { return other.id == r.id; });
-        }
-        count += gone ? 0 : r.callback(r.arg);
+    registered next{};
+    while (next_registered(next.id, newest, &next)) {
+        count += next.callback(next.arg);
     }
     // One at a time: a callback may cancel those that follow.
     for (;;) {
@@ -150,6 +172,7 @@ UCS_NOINLINE unsigned worker::progress_registered()
         {
             std::lock_guard guard(mutex_);
             if (deferred_.empty()) {
+                attention_.store(!registered_.empty(), std::memory_order_relaxed);
                 return count;
             }
             next = deferred_.front();

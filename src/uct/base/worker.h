@@ -34,16 +34,20 @@ class worker final : public uct_worker {
     // From the worker's own thread, also from inside progress. A removed source is not polled
     // again, not even in the round that removes it.
     void add_source(const progress_source &source);
+    // Makes room for one more, so that to add it needs no memory. Throws bad_alloc.
+    void expect_source();
+    void unexpect_source() { --sources_; }
     void remove_source(unsigned (*poll)(void *), void *arg);
     // A slow source has something to do: it is polled in the next round.
     void hasten(void *arg);
 
     // From any thread: callback runs in every (or with UCS_CALLBACKQ_FLAG_ONESHOT in one) later
-    // round until it is removed. The id is positive.
+    // round until it is removed. The id is positive. Throws bad_alloc.
     int register_safe(ucs_callback_t callback, void *arg, unsigned flags);
     void unregister_safe(int id);
 
-    // From any thread: one call in a later round. The owner of arg cancels before it goes.
+    // From any thread: one call in a later round. The owner of arg cancels before it goes. Throws
+    // bad_alloc.
     void defer(void (*callback)(void *arg), void *arg);
     void cancel_deferred(void *arg);
 
@@ -69,9 +73,11 @@ class worker final : public uct_worker {
     bool slow_due(unsigned fast_work);
     unsigned poll_slow();
     unsigned progress_registered();
+    bool next_registered(int after, int newest, registered *next);
 
     std::vector<progress_source> fast_;
     std::vector<progress_source> slow_;
+    size_t sources_ = 0;      // there is room for, in each of the lists
     unsigned busy_ = 0;       // rounds for which the fast sources still count as busy
     uint64_t busy_round_ = 0; // busy rounds so far
     uint64_t next_slow_ = 0;  // the busy round in which the next slow source is due
