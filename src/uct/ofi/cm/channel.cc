@@ -16,8 +16,8 @@ void cm_channel::open(fi_info *info, size_t receives, size_t room)
     fid_ep *endpoint = nullptr;
     check(fi_endpoint(device_->domain(), info, &endpoint, &owner_), "fi_endpoint");
     endpoint_.reset(endpoint);
-    engine_.bind(&endpoint->fid, &owner_);
     try {
+        engine_.bind(&endpoint->fid, &owner_);
         check(fi_ep_bind(endpoint, &engine_.eq()->fid, 0), "fi_ep_bind to the event queue");
         check(fi_ep_bind(endpoint, &device_->cq()->fid, FI_TRANSMIT | FI_RECV),
               "fi_ep_bind to the completion queue");
@@ -97,6 +97,7 @@ void cm_channel::flush()
         cm_op *op = sends_head_;
         // No completion to wait for. A connection has a few of these, fewer than its queue holds.
         bool inject = op->length <= inject_size_;
+        posted_.reserve(posted_.size() + 1); // afterwards it would be too late to throw
         ssize_t ret =
             inject ? fi_inject(endpoint_.get(), op->data(), op->length, 0)
                    : fi_send(endpoint_.get(), op->data(), op->length, op->desc, 0, &op->context);
@@ -122,6 +123,7 @@ void cm_channel::flush()
 
 void cm_channel::post_receive(size_t room)
 {
+    posted_.reserve(posted_.size() + 1);
     cm_op *op = device_->get_op(&owner_, true, room);
     ssize_t ret = fi_recv(endpoint_.get(), op->data(), op->room, op->desc, 0, &op->context);
     if (ret != 0) {

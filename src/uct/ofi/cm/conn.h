@@ -49,6 +49,8 @@ class cm_conn {
     void on_sent(cm_op *op, int error);
     void on_received(cm_op *op, size_t length, int error);
     void on_deadline();
+    // Of the engine or the core; every phase allows it.
+    void fail(ucs_status_t status);
     // The last of it: closed, in no list but the engine's. False when that was done before.
     bool bury();
 
@@ -104,8 +106,6 @@ class cm_conn {
     [[nodiscard]] bool step(cm_event event, ucs_status_t status = UCS_OK);
     void act(cm_action action, ucs_status_t status);
     [[nodiscard]] bool step(cm_view_event event);
-    // Of the engine or the core; step() allows it in every phase.
-    void fail(ucs_status_t status);
     void give_up(ucs_status_t status);
 
     void open_channel(fi_info *info);

@@ -159,7 +159,10 @@ cm_device &cm_engine::device_of(const fi_info *info)
     int fd = -1;
     check(fi_control(&device->cq()->fid, FI_GETWAIT, &fd),
           "fi_control(FI_GETWAIT) of the completion queue");
+    devices_.reserve(devices_.size() + 1);
+    queues_.reserve(queues_.size() + 1);
     driver_.add(fd);
+    queues_.push_back(&device->cq()->fid);
     devices_.push_back(std::move(device));
     return *devices_.back();
 }

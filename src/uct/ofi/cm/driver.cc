@@ -99,7 +99,9 @@ void cm_driver::add(int fd)
 void cm_driver::ask_to_poll()
 {
     if (worker_ && registration_ == 0) {
-        registration_ = worker_->register_safe(on_poll, &engine_, 0);
+        // Without memory the async thread goes on alone.
+        (void)ucs::guard_quietly(
+            [&] { registration_ = worker_->register_safe(on_poll, &engine_, 0); });
     }
 }
 

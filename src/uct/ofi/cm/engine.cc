@@ -41,6 +41,7 @@ cm_engine::cm_engine(const core &c, const cm_limits &limits)
     fid_eq *eq = nullptr;
     check(fi_eq_open(fabric, &attr, &eq, nullptr), "fi_eq_open");
     eq_.reset(eq);
+    queues_.push_back(&eq->fid);
 }
 
 std::shared_ptr<cm_engine> cm_engine::open(const core &c, worker *poller, const cm_limits &limits)
@@ -99,11 +100,14 @@ uint32_t cm_engine::incarnation() const
 
 void cm_engine::add(cm_conn *conn)
 {
+    retired_.reserve(conn_count_ + 1);
+    ++conn_count_;
     lists_->all.push_back(conn);
 }
 
 void cm_engine::remove(cm_conn *conn)
 {
+    --conn_count_;
     lists_->all.erase(conn);
     if (conn->due_link.linked()) {
         lists_->due.erase(conn);
@@ -257,7 +261,10 @@ bool cm_engine::deliver_due(lock &held)
 {
     bool did_something = false;
     while (cm_conn *conn = lists_->due.pop_front()) {
-        conn->deliver(held);
+        ucs_status_t status = ucs::guard([&] { conn->deliver(held); });
+        if (status != UCS_OK && knows(conn)) {
+            conn->fail(status);
+        }
         clean();
         did_something = true;
     }
@@ -280,11 +287,8 @@ bool cm_engine::poll_events()
 
 bool cm_engine::may_sleep()
 {
-    std::vector<fid *> fids{&eq_->fid};
-    for (auto &device : devices_) {
-        fids.push_back(&device->cq()->fid);
-    }
-    return fi_trywait(fabric_.get(), fids.data(), static_cast<int>(fids.size())) != -FI_EAGAIN;
+    return fi_trywait(fabric_.get(), queues_.data(), static_cast<int>(queues_.size())) !=
+           -FI_EAGAIN;
 }
 
 bool cm_engine::poll_eq()
@@ -305,19 +309,40 @@ bool cm_engine::poll_eq()
         return false;
     }
     auto *entry = reinterpret_cast<fi_eq_cm_entry *>(event_buffer_.data());
-    // Out of memory: this event is lost, the thread goes on.
-    ucs::guard([&] { handle_event(event, entry, static_cast<size_t>(ret) - sizeof(*entry)); });
+    ucs_status_t status =
+        ucs::guard([&] { handle_event(event, entry, static_cast<size_t>(ret) - sizeof(*entry)); });
+    cm_conn *conn = status != UCS_OK && event != FI_CONNREQ ? find(entry->fid) : nullptr;
+    if (conn) {
+        conn->fail(status);
+    }
     return true;
+}
+
+void cm_engine::handle_request(fi_eq_cm_entry *entry, size_t data_length)
+{
+    info_ptr info(entry->info);
+    auto it = listeners_.find(entry->fid);
+    cm_listener *listener = it == listeners_.end() ? nullptr : it->second;
+    fid_pep *pep = fid_to_pep(entry->fid);
+    fid_t request = info->handle;
+    cm_conn *conn = nullptr;
+    try {
+        conn = new cm_conn(*this, listener, pep, std::move(info));
+        conn->on_request(entry->data, data_length);
+    } catch (...) {
+        if (conn) {
+            retire(conn);
+        } else if (usable(pep)) {
+            fi_reject(pep, request, nullptr, 0); // the core keeps it until it is answered
+        }
+        throw;
+    }
 }
 
 void cm_engine::handle_event(uint32_t event, fi_eq_cm_entry *entry, size_t data_length)
 {
     if (event == FI_CONNREQ) {
-        info_ptr info(entry->info);
-        auto it = listeners_.find(entry->fid);
-        cm_listener *listener = it == listeners_.end() ? nullptr : it->second;
-        auto *conn = new cm_conn(*this, listener, fid_to_pep(entry->fid), std::move(info));
-        conn->on_request(entry->data, data_length);
+        handle_request(entry, data_length);
         return;
     }
     if (event == FI_SHUTDOWN) {
@@ -399,10 +424,16 @@ void cm_engine::complete(cm_op *op, size_t length, int error)
         return;
     }
     ++completed_;
-    if (op->receive) {
-        ucs::guard([&] { op->owner->on_received(op, length, error); });
-    } else {
-        op->owner->on_sent(op, error);
+    cm_conn *conn = op->owner;
+    ucs_status_t status = ucs::guard([&] {
+        if (op->receive) {
+            conn->on_received(op, length, error);
+        } else {
+            conn->on_sent(op, error);
+        }
+    });
+    if (status != UCS_OK) {
+        conn->fail(status);
     }
 }
 

@@ -101,6 +101,13 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     // From now on, connections that ask for nothing within peer_ns() end as well, where the core
     // keeps them for ever.
     void watch_for_silence();
+    // Until the mutex is released, deadlines need no memory. Throws.
+    void prepare_deadline()
+    {
+        if (peer_ns() != UINT64_MAX) {
+            arm_deadlines();
+        }
+    }
 
     // Makes a callback for conn and owner without the mutex. False: conn is gone.
     template <class F>
@@ -131,6 +138,7 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     bool poll_events();
     bool poll_eq();
     void handle_event(uint32_t event, fi_eq_cm_entry *entry, size_t data_length);
+    void handle_request(fi_eq_cm_entry *entry, size_t data_length);
     void handle_error();
     bool poll_cq(cm_device &device);
     bool handle_cq_errors(cm_device &device);
@@ -145,6 +153,7 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     fid_ptr<fid_eq> eq_;
     std::vector<fid_ptr<fid_pep>> kept_;
     std::vector<std::unique_ptr<cm_device>> devices_;
+    std::vector<fid *> queues_; // all of them
     std::vector<char> event_buffer_;
 
     std::mutex mutex_;
@@ -156,7 +165,8 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
 
     std::unordered_map<const fid *, cm_conn *> endpoints_;
     std::unordered_map<const fid *, cm_listener *> listeners_;
-    std::vector<cm_conn *> retired_;
+    std::vector<cm_conn *> retired_; // has room for all
+    size_t conn_count_ = 0;
     size_t completed_ = 0; // operations of connections that are not closed
     unsigned events_a_turn_ = 1;
     bool events_wait_ = false; // for the next turn: this one has found completions

@@ -94,6 +94,7 @@ void cm_conn::accept(cm_ep *user, const void *data, size_t length)
                          "uct_ep_create: params->conn_request was answered before");
     }
     const char *bytes = static_cast<const char *>(data);
+    engine_.prepare_deadline();
     to_send_.assign(bytes, bytes + length);
     if (channel_.is_open()) {
         size_t chunk = std::min(length, cm_wire::chunk_max);
@@ -181,11 +182,13 @@ void cm_conn::drop_request()
         fi_reject(pep_, info_->handle, nullptr, 0);
     } else {
         // Without the passive endpoint only an endpoint can take the socket and close it.
-        fid_ep *endpoint = nullptr;
-        if (fi_endpoint(engine_.device_of(info_.get()).domain(), info_.get(), &endpoint, nullptr) ==
-            0) {
-            fi_close(&endpoint->fid);
-        }
+        (void)ucs::guard([&] {
+            fid_ep *endpoint = nullptr;
+            if (fi_endpoint(engine_.device_of(info_.get()).domain(), info_.get(), &endpoint,
+                            nullptr) == 0) {
+                fi_close(&endpoint->fid);
+            }
+        });
     }
     info_.reset();
 }

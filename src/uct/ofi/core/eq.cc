@@ -4,6 +4,7 @@
 #include "uct/ofi/core/eq.h"
 
 #include "ucs/epoll_set.h"
+#include "ucs/error.h"
 #include "ucs/sockaddr.h"
 #include "ucs/sys.h"
 
@@ -190,7 +191,14 @@ std::vector<int> inet_sockets()
 
 } // namespace
 
-void handshake_watch::end_silent(fid_eq *eq, uint64_t quiet_ns)
+void handshake_watch::end_silent(fid_eq *eq, uint64_t quiet_ns) noexcept
+{
+    // Without memory none ends now: the next look ends them.
+    (void)ucs::guard_quietly([&] { end_those_found(eq, quiet_ns); });
+}
+
+// Throws bad_alloc.
+void handshake_watch::end_those_found(fid_eq *eq, uint64_t quiet_ns)
 {
     std::vector<int> sockets = sockets_of(eq);
     std::vector<uint16_t> ports = listening_ports(sockets);
@@ -240,12 +248,9 @@ void handshake_watch::end_lost(const std::vector<int> &known, const std::vector<
     lost_ = std::move(lost);
 }
 
-void end_handshakes(const core &c, fid_eq *eq)
+// Throws bad_alloc.
+static void end_begun_handshakes(fid_eq *eq)
 {
-    refuse_requests(eq);
-    if (!c.forgets_handshakes()) {
-        return;
-    }
     std::vector<int> sockets = sockets_of(eq);
     for (int fd : sockets) {
         shutdown(fd, SHUT_RDWR); // of a listening one, too: none comes after these
@@ -254,6 +259,14 @@ void end_handshakes(const core &c, fid_eq *eq)
         before = sockets.size();
         refuse_requests(eq);
         sockets = sockets_of(eq);
+    }
+}
+
+void end_handshakes(const core &c, fid_eq *eq) noexcept
+{
+    refuse_requests(eq);
+    if (c.forgets_handshakes()) {
+        (void)ucs::guard([&] { end_begun_handshakes(eq); });
     }
 }
 

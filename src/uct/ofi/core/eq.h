@@ -14,7 +14,7 @@ namespace uct::ofi {
 
 // Before an event queue is closed: refuses the requests that nobody took and ends the handshakes
 // that have only begun. All endpoints of the queue are closed already, its passive ones are not.
-void end_handshakes(const core &c, fid_eq *eq);
+void end_handshakes(const core &c, fid_eq *eq) noexcept;
 
 // Ends the handshakes of connections to the listeners of a queue that do not send a request. The
 // core waits for one for ever.
@@ -23,13 +23,14 @@ class handshake_watch {
     // Ends those that have been silent for so long, and of the younger ones the oldest, so that
     // they have no more than half of the process's descriptors. Every event of the queue is to be
     // read between two calls.
-    void end_silent(fid_eq *eq, uint64_t quiet_ns);
+    void end_silent(fid_eq *eq, uint64_t quiet_ns) noexcept;
 
   private:
     struct seen {
         int fd;
         ino_t inode;
     };
+    void end_those_found(fid_eq *eq, uint64_t quiet_ns);
     void end_lost(const std::vector<int> &known, const std::vector<uint16_t> &ports,
                   uint64_t quiet_ns);
 
