@@ -119,7 +119,11 @@ unsigned msg_iface::poll_eq()
             info_ptr info(e.entry.info);
             refuse(info.get(), refusal::other_version);
         } else if (kind == FI_CONNREQ) {
-            on_request(e.entry.info, understood ? &from : nullptr);
+            info_ptr info(e.entry.info);
+            if (ucs::guard([&] { on_request(info.get(), understood ? &from : nullptr); }) !=
+                UCS_OK) {
+                refuse(info.get(), refusal::none); // the core keeps it until it is answered
+            }
         } else if (kind == FI_CONNECTED && other) {
             end(endpoints_.find(e.entry.fid), UCS_ERR_UNSUPPORTED);
         } else if (kind == FI_CONNECTED) {
@@ -153,7 +157,6 @@ bool msg_iface::is_other_version(const hello &from, size_t length) const
 
 void msg_iface::on_request(fi_info *raw, const hello *from)
 {
-    info_ptr info(raw);
     if (!from) {
         refuse(raw, refusal::malformed);
         return;
@@ -163,11 +166,7 @@ void msg_iface::on_request(fi_info *raw, const hello *from)
         return;
     }
     if (from->id == id_) {
-        auto loop = std::make_unique<connection>(id_);
-        accept(raw, *loop, *from);
-        if (loop->endpoint) {
-            loops_.push_back(std::move(loop));
-        }
+        accept(raw, *loops_.emplace_back(std::make_unique<connection>(id_)), *from);
         return;
     }
     connection *existing = find(from->id);
@@ -186,8 +185,7 @@ void msg_iface::on_request(fi_info *raw, const hello *from)
         end(existing, UCS_ERR_CONNECTION_RESET); // the peer has lost it already
     }
     auto fresh = std::make_unique<connection>(from->id);
-    accept(raw, *fresh, *from);
-    connections_[from->id] = std::move(fresh);
+    accept(raw, *(connections_[from->id] = std::move(fresh)), *from);
 }
 
 // Whether a connection that exists stays when the peer's request comes.
@@ -331,7 +329,6 @@ void msg_iface::end(connection *c, ucs_status_t status)
         owned = std::move(*at);
         loops_.erase(at);
     }
-    std::erase_if(broken_, [&](const auto &b) { return b.first == c; });
     for (ep *e : c->eps) {
         e->conn = nullptr;
     }
@@ -350,10 +347,8 @@ void msg_iface::end(connection *c, ucs_status_t status)
 unsigned msg_iface::fail_broken()
 {
     unsigned count = 0;
-    while (!broken_.empty()) {
-        auto [c, status] = broken_.back();
-        broken_.pop_back();
-        end(c, status);
+    while (connection *c = broken_.pop_front()) {
+        end(c, c->broken);
         ++count;
     }
     return count;

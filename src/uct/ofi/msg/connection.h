@@ -70,12 +70,15 @@ class connection {
     int socket = 0;               // the core's descriptor, or where to look for it
     endpoint_index<connection>::entry endpoint;
     ucs::list<ep, &ep::sibling> eps;
-    ucs::list_node pending_link; // while not connected
-    ucs::list_node retry_link;   // while waiting
+    ucs_status_t broken = UCS_OK; // what it is to end with
+    ucs::list_node broken_link;   // until then
+    ucs::list_node pending_link;  // while not connected
+    ucs::list_node retry_link;    // while waiting
 };
 
 using pending_connections =
     ucs::timeline<connection, &connection::pending_link, &connection::deadline>;
+using broken_connections = ucs::list<connection, &connection::broken_link>;
 using waiting_connections =
     ucs::timeline<connection, &connection::retry_link, &connection::retry_at>;
 
@@ -83,6 +86,9 @@ inline connection::~connection()
 {
     pending_connections::remove(this);
     waiting_connections::remove(this);
+    if (broken_link.linked()) {
+        broken_link.unlink();
+    }
 }
 
 } // namespace uct::ofi

@@ -261,21 +261,24 @@ void msg_iface::for_each_ep(const std::function<void(ep &)> &call)
 // All endpoints of a connection share its fate.
 void msg_iface::check_peers()
 {
-    std::vector<connection *> connected;
-    for (auto &[id, c] : connections_) {
-        if (c->now == connection::state::connected && !c->eps.empty()) {
-            connected.push_back(c.get());
+    (void)ucs::guard([&] { // else the next check does
+        std::vector<connection *> connected;
+        for (auto &[id, c] : connections_) {
+            if (c->now == connection::state::connected && !c->eps.empty()) {
+                connected.push_back(c.get());
+            }
         }
-    }
-    look_after(connected);
+        look_after(connected);
+    });
 }
 
 connection &msg_iface::connect_to(const device_address &device, const msg_address &address)
 {
-    auto c = std::make_unique<connection>(address.id);
-    begin(*c, make_sockaddr(device, address.port));
-    set_deadline(*c, timeout_ns_ == UINT64_MAX ? UINT64_MAX : ucs::monotonic_ns() + timeout_ns_);
-    return *(connections_[address.id] = std::move(c));
+    auto fresh = std::make_unique<connection>(address.id);
+    begin(*fresh, make_sockaddr(device, address.port));
+    connection &c = *(connections_[address.id] = std::move(fresh));
+    set_deadline(c, timeout_ns_ == UINT64_MAX ? UINT64_MAX : ucs::monotonic_ns() + timeout_ns_);
+    return c;
 }
 
 connection *msg_iface::find(uint64_t id)
@@ -338,7 +341,7 @@ void msg_iface::probe(ep &e)
 {
     connection *c = e.conn;
     if (c && c->now == connection::state::connected) {
-        look_after({c});
+        (void)ucs::guard([&] { look_after({c}); }); // else the next check does
     }
 }
 
@@ -351,7 +354,16 @@ void msg_iface::look_after(const std::vector<connection *> &connected)
         return;
     }
     for (connection *c : companion_->check(connected)) {
-        broken_.emplace_back(c, UCS_ERR_ENDPOINT_TIMEOUT);
+        note_broken(*c, UCS_ERR_ENDPOINT_TIMEOUT);
+    }
+}
+
+// Its turn comes in progress.
+void msg_iface::note_broken(connection &c, ucs_status_t status)
+{
+    c.broken = status;
+    if (!c.broken_link.linked()) {
+        broken_.push_back(&c);
     }
 }
 
@@ -368,7 +380,7 @@ void msg_iface::on_error(op *o, ucs_status_t status)
     }
     finish(o, status);
     if (c && !closing_) {
-        broken_.emplace_back(c, status);
+        note_broken(*c, status);
     }
 }
 

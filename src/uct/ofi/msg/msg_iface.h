@@ -60,6 +60,7 @@ class msg_iface final : public iface {
     void connect(ep &from, const peer_address &to) override;
     void check_peers() override;
     void look_after(const std::vector<connection *> &connected);
+    void note_broken(connection &c, ucs_status_t status);
     void for_each_ep(const std::function<void(ep &)> &call) override;
     ucs_status_t write_address(uct_iface_addr_t *address) override;
     void begin(connection &c, sockaddr_storage to);
@@ -88,8 +89,8 @@ class msg_iface final : public iface {
     uint64_t silence_ns_;    // of a connection that has not asked for anything; UINT64_MAX: any
     uint64_t next_look_ = 0; // at those
     handshake_watch handshakes_;
-    unsigned looks_ = 0;     // at the event queue, since the clock was read for them
-    uint64_t attempts_ = 0;  // connections begun
+    unsigned looks_ = 0;    // at the event queue, since the clock was read for them
+    uint64_t attempts_ = 0; // connections begun
     sockaddr_storage own_{};
     routes routes_;
     fid_ptr<fid_eq> eq_;
@@ -100,9 +101,9 @@ class msg_iface final : public iface {
     waiting_connections waiting_; // of them, those that wait for the peer's request
     std::map<uint64_t, std::unique_ptr<connection>> connections_; // by the peer's id
     std::vector<std::unique_ptr<connection>>
-        loops_; // the accepted side of connections to ourselves
-    std::vector<std::pair<connection *, ucs_status_t>> broken_; // an operation failed
-    unsigned rounds_ = 0;                                       // since the event queue was read
+        loops_;                 // the accepted side of connections to ourselves
+    broken_connections broken_; // an operation failed
+    unsigned rounds_ = 0;       // since the event queue was read
     ucs::biased_lock lock_;
     std::unique_ptr<companion> companion_;
     bool exposed_ = false; // the companion knows that memory is
