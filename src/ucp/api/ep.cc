@@ -8,6 +8,7 @@
 #include "ucp/core/nb.h"
 #include "ucp/core/raw_value.h"
 #include "ucp/endpoint/ep_control.h"
+#include "ucp/endpoint/hooks.h"
 #include "ucs/check.h"
 #include "ucs/error.h"
 #include "ucs/sockaddr.h"
@@ -132,12 +133,20 @@ ucp_ep *create_by_address(ucp_worker *worker, const ucp_ep_params_t *params)
     bool no_loopback = given(params, UCP_EP_PARAM_FIELD_FLAGS) &&
                        (params->flags & UCP_EP_PARAMS_FLAGS_NO_LOOPBACK);
     ucp_ep *ep = ucp::ep_from_address(worker, params->address, no_loopback);
-    apply_params(ep, params);
-    if (ep->err_mode != UCP_ERR_HANDLING_MODE_NONE) {
-        ucp::unpacked_address peer;
-        if (ucp::unpack_address(params->address, SIZE_MAX, &peer) == UCS_OK) {
-            ucp::watch_peer(ep, peer);
+    try {
+        apply_params(ep, params);
+        if (ep->err_mode != UCP_ERR_HANDLING_MODE_NONE) {
+            ucp::unpacked_address peer;
+            if (ucp::unpack_address(params->address, SIZE_MAX, &peer) == UCS_OK) {
+                ucp::watch_peer(ep, peer);
+            }
         }
+    } catch (...) {
+        ucp::take_back(ep);
+        throw;
+    }
+    if (ep->state == ucp::ep_state::connecting) {
+        ucp::start_wireup(ep);
     }
     return ep;
 }

@@ -104,7 +104,9 @@ void client_cb(uct_ep_h, void *arg, const uct_cm_ep_client_connect_args_t *args)
         (args->remote_data->field_mask & UCT_CM_REMOTE_DATA_FIELD_CONN_PRIV_DATA) &&
         (args->remote_data->field_mask & UCT_CM_REMOTE_DATA_FIELD_CONN_PRIV_DATA_LENGTH)) {
         const auto *p = static_cast<const uint8_t *>(args->remote_data->conn_priv_data);
-        ev.data.assign(p, p + args->remote_data->conn_priv_data_length);
+        ucs_status_t kept =
+            ucs::guard([&] { ev.data.assign(p, p + args->remote_data->conn_priv_data_length); });
+        ev.status = kept == UCS_OK ? ev.status : kept;
     }
     connection->worker->post_event(std::move(ev));
 }
@@ -258,8 +260,8 @@ void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
     ucs_status_t status = uct_ep_create(&params, &connection->uct);
     if (status != UCS_OK) {
         connection->uct = nullptr;
-        m.connections.release(set_connection(ep, nullptr));
         ep->worker->post_event({event::kind::failed, status, ep->local_id});
+        m.connections.release(set_connection(ep, nullptr));
     }
 }
 
@@ -360,11 +362,16 @@ void on_conn_request(ucp_worker *worker, event &ev) noexcept
         }
         return;
     }
-    request->delivered = true;
-    {
+    ucs_status_t status = ucs::guard([&] {
         std::lock_guard<ucs::opt_lock> guard(request->context->lock);
         listener->delivered.push_back(request);
+    });
+    if (status != UCS_OK) {
+        reject_request(worker, request);
+        delete request;
+        return;
     }
+    request->delivered = true;
     listener->conn.cb(request, listener->conn.arg);
 }
 
@@ -470,9 +477,12 @@ void on_disconnected(ucp_ep *ep) noexcept
     if (waits_for_us(ep)) {
         return;
     }
+    if (ucs::guard([&] { ep->worker->grace.push_back(ep->local_id); }) != UCS_OK) {
+        ep->set_failed(UCS_ERR_CONNECTION_RESET);
+        return;
+    }
     c.grace_until_ns = ucs::monotonic_ns() + GRACE_NS;
     c.grace_rounds = 0;
-    ep->worker->grace.push_back(ep->local_id);
 }
 
 } // namespace ucp

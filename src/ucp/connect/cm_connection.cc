@@ -37,7 +37,7 @@ ucs_status_t keep_addresses(ucp_ep *ep)
 } // namespace
 
 cm_connection::cm_connection(ucp_worker *w, cm_connections &all, uint64_t ep_id)
-    : worker(w), id(ep_id), all_(all)
+    : worker(w), id(ep_id), promise_(w, 3), all_(all)
 {
     hook_.self = this;
 }
@@ -223,7 +223,7 @@ void on_shared(ucp_ep *ep)
     cm_connections &all = worker_cm(ep->worker).connections;
     auto own = all.by_id.find(c.cm->id);
     set_connection(ep, set_joining(ep, nullptr));
-    all.ended.push_back(std::move(own->second));
+    all.ended.push_back(std::move(own->second)); // throws bad_alloc
     all.by_id.erase(own);
     ep->worker->schedule();
 }
@@ -291,12 +291,11 @@ void on_connection_ended(ucp_worker *worker, uint64_t id) noexcept
         c->todo &= ~unsigned(TODO_SHARE);
         all.release(set_joining(c->pend.ep, nullptr));
     }
-    std::vector<ucp_ep *> members;
-    for (ep_control *c : ended->members) {
-        members.push_back(c->pend.ep);
-    }
-    for (ucp_ep *ep : members) {
-        on_disconnected(ep);
+    ucs::list<ep_control, &ep_control::cm_node> members;
+    members.splice_back(ended->members);
+    while (ep_control *c = members.pop_front()) {
+        ended->members.push_back(c);
+        on_disconnected(c->pend.ep);
     }
     all.release(ended);
 }

@@ -63,6 +63,7 @@ class cm_connection {
         uct_pending_req_t req; // first: the transport gives this address back
         cm_connection *self;
     } hook_ = {};
+    event_promise promise_; // that it stands, that it has ended, that its creation failed
     cm_connections &all_;
     bool armed_ = false;
     uct_ep_h lane_ = nullptr;

@@ -149,11 +149,13 @@ ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer)
 {
     std::vector<candidate> found = candidates_of(*ep->worker, peer);
     size_t am = 0;
-    while (am < found.size() && add_lane(ep, found[am]) != UCS_OK) {
+    ucs_status_t status = UCS_ERR_UNREACHABLE;
+    while (am < found.size() && (status = add_lane(ep, found[am])) != UCS_OK &&
+           status != UCS_ERR_NO_MEMORY) {
         ++am;
     }
-    if (am == found.size()) {
-        return UCS_ERR_UNREACHABLE;
+    if (status != UCS_OK) {
+        return status == UCS_ERR_NO_MEMORY ? status : UCS_ERR_UNREACHABLE;
     }
     ep->control->peer_uuid = peer.uuid;
     ep->control->peer_name = peer.name;

@@ -12,10 +12,10 @@
 
 namespace {
 
-// On the connection manager's thread.
-void conn_request_cb(uct_listener_h uct, void *arg, const uct_cm_listener_conn_request_args_t *args)
+// On the connection manager's thread. Throws bad_alloc.
+std::unique_ptr<ucp_conn_request> new_request(ucp_listener *listener,
+                                              const uct_cm_listener_conn_request_args_t *args)
 {
-    auto *listener = static_cast<ucp_listener *>(arg);
     auto request = std::make_unique<ucp_conn_request>();
     request->context = listener->worker->context;
     request->listener = listener;
@@ -31,9 +31,14 @@ void conn_request_cb(uct_listener_h uct, void *arg, const uct_cm_listener_conn_r
         const auto *p = static_cast<const uint8_t *>(args->remote_data->conn_priv_data);
         request->data.assign(p, p + args->remote_data->conn_priv_data_length);
     }
-    ucp::event ev{ucp::event::kind::conn_request};
-    ev.request = request.release();
-    if (!listener->post(std::move(ev))) {
+    return request;
+}
+
+void conn_request_cb(uct_listener_h uct, void *arg, const uct_cm_listener_conn_request_args_t *args)
+{
+    auto *listener = static_cast<ucp_listener *>(arg);
+    ucs_status_t status = ucs::guard([&] { return listener->post(new_request(listener, args)); });
+    if (status != UCS_OK) {
         (void)uct_listener_reject(uct, args->conn_request);
     }
 }
@@ -58,6 +63,7 @@ ucp_listener::ucp_listener(ucp_worker *w, const ucp_listener_params_t *params) :
     unsigned backlog = worker->context->config.listener_backlog;
     uct_params.backlog =
         static_cast<int>(std::min<unsigned>(backlog ? backlog : automatic, INT_MAX));
+    worker->listeners.reserve(worker->listeners.size() + 1);
     ucs_status_t status = uct_listener_create(cm.uct, params->sockaddr.addr,
                                               params->sockaddr.addrlen, &uct_params, &uct);
     if (status != UCS_OK) {
@@ -68,38 +74,43 @@ ucp_listener::ucp_listener(ucp_worker *w, const ucp_listener_params_t *params) :
     worker->listeners.push_back(this);
 }
 
-bool ucp_listener::post(ucp::event &&ev) noexcept
+ucs_status_t ucp_listener::post(std::unique_ptr<ucp_conn_request> request)
 {
     {
         std::lock_guard<std::mutex> guard(worker->event_mutex);
         if (closing) {
-            delete ev.request;
-            return false;
+            return UCS_ERR_REJECTED;
         }
-        worker->events.push_back(std::move(ev));
+        ucp::event ev{ucp::event::kind::conn_request};
+        ev.request = request.get();
+        worker->events.push_more(std::move(ev));
+        (void)request.release();
         worker->has_events.store(true, std::memory_order_release);
     }
     worker->wake();
-    return true;
+    return UCS_OK;
+}
+
+// Takes a request that no callback was told of out of the events; there will be no more.
+ucp_conn_request *ucp_listener::next_unheard() noexcept
+{
+    std::lock_guard<std::mutex> guard(worker->event_mutex);
+    closing = true;
+    ucp_conn_request *found = nullptr;
+    worker->events.for_each([&](const ucp::event &ev) {
+        if (ev.request && ev.request->listener == this) {
+            found = ev.request;
+        }
+    });
+    worker->events.erase_if(
+        [&](const ucp::event &ev) { return ev.request && ev.request == found; });
+    return found;
 }
 
 ucp_listener::~ucp_listener()
 {
     std::erase(worker->listeners, this);
-    std::vector<ucp_conn_request *> unheard;
-    {
-        std::lock_guard<std::mutex> guard(worker->event_mutex);
-        closing = true;
-        for (ucp::event &ev : worker->events) {
-            if (ev.request && ev.request->listener == this) {
-                unheard.push_back(ev.request);
-            }
-        }
-        std::erase_if(worker->events, [&](const ucp::event &ev) {
-            return ev.request && ev.request->listener == this;
-        });
-    }
-    for (ucp_conn_request *request : unheard) {
+    while (ucp_conn_request *request = next_unheard()) {
         ucp::reject_request(worker, request);
         delete request;
     }

@@ -5,14 +5,17 @@
 
 #include "ucp/connect/cm.h"
 
+#include <memory>
+
 struct ucp_listener {
     ucp_listener(ucp_worker *worker, const ucp_listener_params_t *params);
     ~ucp_listener();
     ucp_listener(const ucp_listener &) = delete;
     ucp_listener &operator=(const ucp_listener &) = delete;
 
-    // From the connection manager's thread; false: the listener is going.
-    bool post(ucp::event &&ev) noexcept;
+    // From the connection manager's thread. UCS_ERR_REJECTED: the listener is going. Throws
+    // bad_alloc.
+    ucs_status_t post(std::unique_ptr<ucp_conn_request> request);
 
     ucp_worker *const worker;
     uct_listener_h uct = nullptr;
@@ -20,4 +23,7 @@ struct ucp_listener {
     ucp_listener_accept_handler_t accept = {};
     bool closing = false;                      // guarded by worker->event_mutex
     std::vector<ucp_conn_request *> delivered; // unanswered; guarded by context->lock
+
+  private:
+    ucp_conn_request *next_unheard() noexcept;
 };

@@ -114,18 +114,31 @@ void adopt_address(ucp_ep *ep, const void *address)
     ep->control->peer_address.assign(bytes, bytes + address_length(address));
 }
 
+void connect_lanes(ucp_ep *ep, const unpacked_address &peer)
+{
+    ucs_status_t status = choose_lanes(ep, peer);
+    if (status == UCS_ERR_NO_MEMORY) {
+        throw std::bad_alloc();
+    }
+    if (status != UCS_OK) {
+        throw ucs::error(status, "worker %s has no transport that reaches %s",
+                         ep->worker->name.c_str(),
+                         peer.name.empty() ? "the peer" : peer.name.c_str());
+    }
+}
+
 ucp_ep *new_matched_ep(ucp_worker *worker, ep_origin origin, const unpacked_address &peer,
                        const void *address, uint32_t sn)
 {
     ucp_ep *ep = ep_new(worker, origin);
-    ucs_status_t status = choose_lanes(ep, peer);
-    if (status != UCS_OK) {
+    try {
+        connect_lanes(ep, peer);
+        adopt_address(ep, address);
+        worker->matcher->add(peer.uuid, sn, ep);
+    } catch (...) {
         ep_destroy(ep);
-        throw ucs::error(status, "worker %s has no transport that reaches %s", worker->name.c_str(),
-                         peer.name.empty() ? "the peer" : peer.name.c_str());
+        throw;
     }
-    adopt_address(ep, address);
-    worker->matcher->add(peer.uuid, sn, ep);
     return ep;
 }
 
@@ -141,26 +154,42 @@ ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopbac
     bool self = peer.uuid == worker->uuid;
     if (self && !no_loopback) {
         ucp_ep *ep = ep_new(worker, ep_origin::address);
-        status = choose_lanes(ep, peer);
-        if (status != UCS_OK) {
+        try {
+            connect_lanes(ep, peer);
+        } catch (...) {
             ep_destroy(ep);
-            throw ucs::error(status, "ucp_ep_create: no transport reaches the own worker");
+            throw;
         }
         ep->remote_id = ep->local_id;
         ep_connected(ep);
         return ep;
     }
-    uint32_t sn = worker->matcher->peers[peer.uuid].next_sn++;
-    ucp_ep *ep = worker->matcher->find(peer.uuid, sn);
+    uint32_t &next_sn = worker->matcher->peers[peer.uuid].next_sn;
+    ucp_ep *ep = worker->matcher->find(peer.uuid, next_sn);
     if (ep && ep->origin == ep_origin::reply && !ep->control->close_seen) {
-        ep->origin = ep_origin::address;
         ep->control->peer_name = peer.name;
+        ep->origin = ep_origin::address;
         ep_proto_owned(ep);
-        return ep;
+    } else {
+        ep = new_matched_ep(worker, ep_origin::address, peer, address, next_sn);
     }
-    ep = new_matched_ep(worker, ep_origin::address, peer, address, sn);
-    start_wireup(ep);
+    ++next_sn;
     return ep;
+}
+
+void take_back(ucp_ep *ep) noexcept
+{
+    ep_control &c = *ep->control;
+    c.user_owned = false;
+    if (c.matched) {
+        --ep->worker->matcher->peers[c.peer_uuid].next_sn;
+    }
+    if (c.matched && ep->state != ep_state::connecting) {
+        ep->origin = ep_origin::reply; // the peer goes on with it
+        c.err_cb = nullptr;
+    } else {
+        ep_destroy(ep);
+    }
 }
 
 void start_wireup(ucp_ep *ep) noexcept
@@ -214,6 +243,7 @@ void watch_peer(ucp_ep *ep, const unpacked_address &peer)
     if (watch) {
         ep->control->watch.emplace(std::move(watch), ep->worker, ep->local_id);
     } else if (ended) {
+        event_promise room(ep->worker, 1);
         ep->worker->post_event({event::kind::disconnected, UCS_OK, ep->local_id});
     }
 }
@@ -328,6 +358,31 @@ void dispatch(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *tail)
     }
 }
 
+// False: there is no memory for it.
+template <ucs::log::level level>
+bool serve(ucp_worker *worker, const void *message) noexcept
+{
+    wireup_hdr hdr;
+    memcpy(&hdr, message, sizeof(hdr));
+    const auto *tail = static_cast<const uint8_t *>(message) + sizeof(hdr);
+    return ucs::guard<level>([&] { dispatch(worker, hdr, tail); }) != UCS_ERR_NO_MEMORY;
+}
+
+void keep_unserved(ucp_worker *worker, const void *message, size_t size)
+{
+    std::vector<uint8_t> &kept = worker->unserved;
+    auto length = static_cast<uint32_t>(size);
+    if (sizeof(length) + size > kept.capacity() - kept.size()) {
+        ucs_error("worker %s has no memory for a peer's handshake", worker->name.c_str());
+        return;
+    }
+    const auto *head = reinterpret_cast<const uint8_t *>(&length);
+    const auto *bytes = static_cast<const uint8_t *>(message);
+    kept.insert(kept.end(), head, head + sizeof(length));
+    kept.insert(kept.end(), bytes, bytes + size);
+    worker->schedule();
+}
+
 } // namespace
 
 ucs_status_t wireup_handler(void *arg, void *data, size_t length, unsigned)
@@ -343,8 +398,26 @@ ucs_status_t wireup_handler(void *arg, void *data, size_t length, unsigned)
         ++worker->stale_messages;
         return UCS_OK;
     }
-    ucs::guard([&] { dispatch(worker, hdr, static_cast<uint8_t *>(data) + sizeof(hdr)); });
+    if (!worker->unserved.empty() || !serve<ucs::log::level::error>(worker, data)) {
+        keep_unserved(worker, data, length);
+    }
     return UCS_OK;
+}
+
+void serve_again(ucp_worker *worker) noexcept
+{
+    std::vector<uint8_t> &kept = worker->unserved;
+    size_t done = 0;
+    while (done < kept.size()) {
+        uint32_t length;
+        memcpy(&length, kept.data() + done, sizeof(length));
+        if (!serve<ucs::log::level::debug>(worker, kept.data() + done + sizeof(length))) {
+            worker->schedule();
+            break;
+        }
+        done += sizeof(length) + length;
+    }
+    kept.erase(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(done));
 }
 
 } // namespace ucp

@@ -65,8 +65,14 @@ ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer);
 // The endpoint for a peer's address: a new one, or the one that answers the peer already.
 ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopback);
 
+// Before its handshake: the user does not get it after all.
+void take_back(ucp_ep *ep) noexcept;
+
 // Watch the peer's process: the end of it is the end of the endpoint.
 void watch_peer(ucp_ep *ep, const unpacked_address &peer);
+
+// Those that found no memory before.
+void serve_again(ucp_worker *worker) noexcept;
 
 ucs_status_t wireup_handler(void *worker, void *data, size_t length, unsigned flags);
 

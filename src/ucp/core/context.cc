@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <unistd.h>
 
@@ -20,20 +21,29 @@ namespace ucp {
 
 namespace {
 
+// What does not work is left out. Without memory there is no context: another call may see it all.
+bool works(ucs_status_t status)
+{
+    if (status == UCS_ERR_NO_MEMORY) {
+        throw ucs::error(status, "ucp_init: out of memory");
+    }
+    return status == UCS_OK;
+}
+
 // Fills md.cmpt_attr and returns the names of the component's memory domains.
 std::vector<std::string> query_component(uct_component_h cmpt, uct_component_attr_t *attr)
 {
     memset(attr, 0, sizeof(*attr));
     attr->field_mask = UCT_COMPONENT_ATTR_FIELD_NAME | UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT |
                        UCT_COMPONENT_ATTR_FIELD_FLAGS;
-    if (uct_component_query(cmpt, attr) != UCS_OK) {
+    if (!works(uct_component_query(cmpt, attr))) {
         return {};
     }
     std::vector<uct_md_resource_desc_t> descs(attr->md_resource_count);
     uct_component_attr_t list = {};
     list.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
     list.md_resources = descs.data();
-    if (descs.empty() || uct_component_query(cmpt, &list) != UCS_OK) {
+    if (descs.empty() || !works(uct_component_query(cmpt, &list))) {
         return {};
     }
     std::vector<std::string> names;
@@ -46,7 +56,7 @@ std::vector<std::string> query_component(uct_component_h cmpt, uct_component_att
 void apply_overrides(const ucp_config &config, void *uct_config)
 {
     for (const auto &[name, value] : config.overrides) {
-        (void)uct_config_modify(uct_config, name.c_str(), value.c_str());
+        (void)works(uct_config_modify(uct_config, name.c_str(), value.c_str()));
     }
 }
 
@@ -94,29 +104,35 @@ class builder {
     {
         uct_md_config_t *md_config = nullptr;
         const ucp::config_source &source = config_.source;
-        if (uct_md_config_read(m.cmpt, source.prefix(), source.file(), &md_config) != UCS_OK) {
+        if (!works(uct_md_config_read(m.cmpt, source.prefix(), source.file(), &md_config))) {
             return;
         }
+        std::unique_ptr<void, decltype(&uct_config_release)> held(md_config, uct_config_release);
         apply_overrides(config_, md_config);
+        size_t before = context_.resources.size();
+        context_.mds.push_back(std::move(m)); // closed with the context
+        md &kept = context_.mds.back();
+        if (!open(kept, md_config)) {
+            context_.resources.resize(before);
+            uct_md_close(kept.md);
+            context_.mds.pop_back();
+        }
+    }
+
+    // False: there is no use for it.
+    bool open(md &m, const uct_md_config_t *md_config)
+    {
         std::string why;
         ucs_status_t status = uct::open_md(m.cmpt, m.name.c_str(), md_config, &m.md, &why);
-        uct_config_release(md_config);
         if (status != UCS_OK) {
-            note_refusal(m, why);
-            return;
+            note_refusal(m, status, why);
+            return false;
         }
-        size_t before = context_.resources.size();
-        add_resources(m);
-        if (context_.resources.size() == before || uct_md_query(m.md, &m.attr) != UCS_OK) {
-            context_.resources.resize(before);
-            uct_md_close(m.md);
-            return;
-        }
-        context_.mds.push_back(m);
+        return add_resources(m) && works(uct_md_query(m.md, &m.attr));
     }
 
     // A device that was to be used; what there is beside it serves.
-    void note_refusal(const md &m, const std::string &why)
+    void note_refusal(const md &m, ucs_status_t status, const std::string &why)
     {
         tl_resource rsc;
         const std::string name = m.cmpt_attr.name;
@@ -125,29 +141,36 @@ class builder {
         m.name.copy(rsc.desc.dev_name, sizeof(rsc.desc.dev_name) - 1);
         rsc.desc.dev_type = on_node ? UCT_DEVICE_TYPE_SHM : UCT_DEVICE_TYPE_NET;
         rsc.cls = classify(rsc.desc);
+        if (rsc.cls != tl_class::rdma) { // a device may be short of memory that it locks
+            (void)works(status);
+        }
         if (select_.allows(rsc)) {
             refusals_.push_back(name + " is not used on " + m.name + ": " + why);
         }
     }
 
-    void add_resources(const md &m)
+    // Of the last memory domain. False: it has none.
+    bool add_resources(const md &m)
     {
         uct_tl_resource_desc_t *descs = nullptr;
         unsigned count = 0;
-        if (uct_md_query_tl_resources(m.md, &descs, &count) != UCS_OK) {
-            return;
+        if (!works(uct_md_query_tl_resources(m.md, &descs, &count))) {
+            return false;
         }
-        for (unsigned i = 0; i < count && context_.mds.size() < UINT8_MAX; ++i) {
+        size_t before = context_.resources.size();
+        std::unique_ptr<uct_tl_resource_desc_t, decltype(&uct_release_tl_resource_list)> held(
+            descs, uct_release_tl_resource_list);
+        for (unsigned i = 0; i < count && context_.mds.size() <= UINT8_MAX; ++i) {
             tl_resource rsc;
             rsc.desc = descs[i];
-            rsc.md_index = static_cast<uint8_t>(context_.mds.size());
+            rsc.md_index = static_cast<uint8_t>(context_.mds.size() - 1);
             rsc.cls = classify(descs[i]);
             rsc.extra_rail = reaches_beyond(rsc.desc.dev_name);
             if (select_.allows(rsc)) {
                 context_.resources.push_back(rsc);
             }
         }
-        uct_release_tl_resource_list(descs);
+        return context_.resources.size() > before;
     }
 
     // The component that serves in its place comes before it.

@@ -7,6 +7,7 @@
 
 #include "ucp/core/am_id.h"
 #include "ucp/core/context.h"
+#include "ucp/core/event_queue.h"
 #include "ucp/core/linger.h"
 #include "ucp/core/mem_table.h"
 #include "ucp/core/request.h"
@@ -20,7 +21,6 @@
 #include <uct/api/uct.h>
 
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -103,8 +103,10 @@ struct ucp_worker {
         return count;
     }
 
-    // Any thread: append an event, wake the worker.
+    // Any thread: append an event, wake the worker. Room for it was promised.
     void post_event(ucp::event &&ev) noexcept;
+    void promise_events(size_t count); // throws bad_alloc
+    void release_events(size_t count) noexcept;
     void wake() noexcept;
     // Of a worker that sleeps without UCP_FEATURE_WAKEUP, made when it first does.
     ucp::wakeup &own_wakeup();
@@ -148,10 +150,10 @@ struct ucp_worker {
     std::unique_ptr<ucp::matcher> matcher;
 
     std::mutex event_mutex; // guards `events` alone
-    std::deque<ucp::event> events;
-    std::vector<ucp_ep *> deferred; // endpoints with work for progress_slow()
-    std::vector<uint64_t> grace;    // whose peer disconnected without a close notice so far
-    std::vector<std::unique_ptr<ucp_ep>> graveyard;
+    ucp::event_queue<ucp::event> events;
+    ucp::ep_list deferred;       // endpoints with work for progress_slow()
+    std::vector<uint64_t> grace; // whose peer disconnected without a close notice so far
+    std::vector<std::unique_ptr<ucp_ep>> graveyard; // has room for all
     std::vector<ucp_listener *> listeners;
     ucs::list<ucp_request, &ucp_request::node> flushes; // worker flushes in flight
     // Endpoints that may have something for a fence, or a flush, of the worker. These look at no
@@ -162,6 +164,9 @@ struct ucp_worker {
     // it looks at each once for each time that it got some.
     ucp::ep_list active;
     bool has_requests() noexcept;
+    // Handshakes that found no memory, to be tried again in order: a length and the message, each.
+    // It has room for some.
+    std::vector<uint8_t> unserved;
     uint64_t fences = 0;
     std::unique_ptr<ucp::settling> settling;
     uint64_t stale_messages = 0; // that named an endpoint or request which is gone
@@ -174,5 +179,24 @@ struct ucp_worker {
     unsigned run_event(ucp::event &ev) noexcept;
     void open_ifaces();
     void close() noexcept;
-    std::vector<ucp_ep *> all_eps();
 };
+
+namespace ucp {
+
+// Room for some events of a worker, for as long as the object is there.
+class event_promise {
+  public:
+    event_promise(ucp_worker *worker, size_t count) : worker_(worker), count_(count)
+    {
+        worker->promise_events(count);
+    }
+    ~event_promise() { worker_->release_events(count_); }
+    event_promise(const event_promise &) = delete;
+    event_promise &operator=(const event_promise &) = delete;
+
+  private:
+    ucp_worker *const worker_;
+    const size_t count_;
+};
+
+} // namespace ucp

@@ -50,7 +50,7 @@ void ucp_ep::queue(ucp_request *req) noexcept
 
 void ucp_ep::leave_lists() noexcept
 {
-    for (ucp::ep_link *link : {&unfenced, &unflushed, &active}) {
+    for (ucp::ep_link *link : {&unfenced, &unflushed, &active, &deferred}) {
         if (link->node.linked()) {
             link->node.unlink();
         }
@@ -96,6 +96,16 @@ ucp_ep *ep_new(ucp_worker *worker, ep_origin origin)
 {
     auto ep = std::make_unique<ucp_ep>(worker, origin);
     ep->local_id = worker->ep_ids.add(ep.get());
+    auto &graveyard = worker->graveyard;
+    size_t all = graveyard.size() + worker->ep_ids.size();
+    if (all > graveyard.capacity()) {
+        try {
+            graveyard.reserve(2 * all);
+        } catch (...) {
+            worker->ep_ids.erase(ep->local_id);
+            throw;
+        }
+    }
     return ep.release();
 }
 
@@ -294,8 +304,8 @@ void ep_connected(ucp_ep *ep) noexcept
 
 void ep_defer(ucp_ep *ep, unsigned work) noexcept
 {
-    if (ep->control->deferred == 0) {
-        ep->worker->deferred.push_back(ep);
+    if (!ep->deferred.node.linked()) {
+        ep->worker->deferred.push_back(&ep->deferred);
     }
     ep->control->deferred |= work;
     ep->worker->schedule();
@@ -362,10 +372,7 @@ void ep_destroy(ucp_ep *ep) noexcept
     worker->ep_ids.erase(ep->local_id);
     ep->leave_lists();
     ep_proto_gone(ep);
-    if (ep->control->deferred) {
-        std::erase(worker->deferred, ep);
-        ep->control->deferred = 0;
-    }
+    ep->control->deferred = 0;
     ep->state = ep_state::closed;
     if (ep->status == UCS_OK) {
         ep->status = UCS_ERR_NOT_CONNECTED;

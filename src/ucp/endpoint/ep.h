@@ -103,10 +103,11 @@ struct ucp_ep {
     const ucp::ep_limits &limits() const noexcept { return config->limits; }
     ucp::lane lanes[ucp::MAX_LANES];
 
-    // In worker->unfenced, worker->unflushed and worker->active.
+    // In worker->unfenced, worker->unflushed, worker->active and worker->deferred.
     ucp::ep_link unfenced{{}, this};
     ucp::ep_link unflushed{{}, this};
     ucp::ep_link active{{}, this};
+    ucp::ep_link deferred{{}, this};
     // A request waits for the lane, the peer or uct.
     UCS_ALWAYS_INLINE void note_active() noexcept
     {

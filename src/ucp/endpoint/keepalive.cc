@@ -13,7 +13,7 @@
 namespace ucp {
 
 keepalive::keepalive(ucp_worker *worker, double interval, unsigned eps_per_round)
-    : worker_(worker), eps_per_round_(std::max(eps_per_round, 1u)),
+    : worker_(worker), eps_per_round_(std::max(eps_per_round, 1u)), promise_(worker, 1),
       timer_(ucs::async_watch::timer(
           static_cast<uint64_t>(std::max(interval, 1e-3) * 1e9),
           [](void *arg, uint32_t) {

@@ -5,12 +5,11 @@
 // went without a word.
 #pragma once
 
+#include "ucp/core/worker.h"
 #include "ucs/async.h"
 
 #include <atomic>
 #include <cstdint>
-
-struct ucp_worker;
 
 namespace ucp {
 
@@ -26,7 +25,8 @@ class keepalive {
     unsigned eps_per_round_;
     size_t next_ = 0;
     std::atomic<bool> due_{false}; // an event for progress is on its way
-    ucs::async_watch timer_;       // last: its callback uses the others
+    event_promise promise_;
+    ucs::async_watch timer_; // last: its callback uses the others
 };
 
 } // namespace ucp

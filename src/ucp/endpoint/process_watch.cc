@@ -34,7 +34,7 @@ struct watch_table {
 } // namespace
 
 process_watch::user::user(std::shared_ptr<process_watch> watch, ucp_worker *worker, uint64_t ep_id)
-    : watch_(std::move(watch)), worker_(worker), ep_id_(ep_id)
+    : watch_(std::move(watch)), worker_(worker), promise_(worker, 1), ep_id_(ep_id)
 {
     std::lock_guard guard(watch_->mutex_);
     watch_->users_.push_back(this);
@@ -71,21 +71,22 @@ std::shared_ptr<process_watch> process_watch::of(pid_t pid, bool *ended)
         *ended = errno == ESRCH;
         return nullptr;
     }
-    watch = std::make_shared<process_watch>(pidfd);
-    known = watch;
-    return watch;
-}
-
-process_watch::process_watch(int pidfd) : pidfd_(pidfd)
-{
     try {
-        watch_ = ucs::async_watch::fd(
-            pidfd, EPOLLIN | EPOLLONESHOT,
-            [](void *arg, uint32_t) { static_cast<process_watch *>(arg)->tell_all(); }, this);
+        watch = std::make_shared<process_watch>(pidfd);
     } catch (...) {
         close(pidfd);
         throw;
     }
+    known = watch;
+    return watch;
+}
+
+process_watch::process_watch(int pidfd)
+    : pidfd_(pidfd),
+      watch_(ucs::async_watch::fd(
+          pidfd, EPOLLIN | EPOLLONESHOT,
+          [](void *arg, uint32_t) { static_cast<process_watch *>(arg)->tell_all(); }, this))
+{
     watched.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -5,14 +5,13 @@
 // found dead by the transport, later.
 #pragma once
 
+#include "ucp/core/worker.h"
 #include "ucs/async.h"
 
 #include <memory>
 #include <mutex>
 #include <sys/types.h>
 #include <vector>
-
-struct ucp_worker;
 
 namespace ucp {
 
@@ -32,6 +31,7 @@ class process_watch {
         friend class process_watch;
         const std::shared_ptr<process_watch> watch_;
         ucp_worker *const worker_;
+        const event_promise promise_;
         const uint64_t ep_id_;
     };
 

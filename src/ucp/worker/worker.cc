@@ -48,8 +48,11 @@ uct_iface_h open_iface(ucp_worker *worker, const tl_resource &rsc, iface *owner)
         throw ucs::error(status, "%s/%s: configuration: %s", rsc.desc.tl_name, rsc.desc.dev_name,
                          ucs_status_string(status));
     }
+    std::unique_ptr<void, decltype(&uct_config_release)> held(config, uct_config_release);
     for (const auto &[name, value] : worker->context->overrides) {
-        (void)uct_config_modify(config, name.c_str(), value.c_str());
+        if (uct_config_modify(config, name.c_str(), value.c_str()) == UCS_ERR_NO_MEMORY) {
+            throw std::bad_alloc();
+        }
     }
     uct_iface_params_t params = {};
     params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE |
@@ -65,7 +68,6 @@ uct_iface_h open_iface(ucp_worker *worker, const tl_resource &rsc, iface *owner)
     params.err_handler_flags = 0;
     uct_iface_h handle = nullptr;
     status = uct_iface_open(m.md, worker->uct, &params, config, &handle);
-    uct_config_release(config);
     if (status != UCS_OK) {
         throw ucs::error(status, "%s/%s does not open: %s", rsc.desc.tl_name, rsc.desc.dev_name,
                          ucs_status_string(status));
@@ -134,6 +136,8 @@ iface::~iface()
 
 namespace {
 
+constexpr size_t room_for_unserved = 8192; // twenty handshakes
+
 std::string default_worker_name()
 {
     return ucs::host_name().substr(0, 20) + ":" + std::to_string(getpid());
@@ -162,6 +166,7 @@ ucp_worker::ucp_worker(ucp_context *c, const ucp_worker_params_t *params)
                ? std::string(params->name, strnlen(params->name, UCP_ENTITY_NAME_MAX - 1))
                : default_worker_name();
 
+    unserved.reserve(room_for_unserved);
     ucs_async_context_t *async = nullptr;
     ucs_status_t status = uct_worker_create(async, thread_mode, &uct);
     if (status != UCS_OK) {
@@ -205,6 +210,11 @@ void ucp_worker::open_ifaces()
             max_am_header =
                 std::min(max_am_header, ucp::max_am_header(ifaces.back()->attr.cap.am.max_bcopy));
         } catch (const ucs::error &e) {
+            // A device may be short of memory that it locks. Without memory of the process there is
+            // no worker: it would miss a transport for good.
+            if (e.status() == UCS_ERR_NO_MEMORY && rsc.cls != ucp::tl_class::rdma) {
+                throw;
+            }
             ucs_warn("ucp_worker_create: %s", e.what());
         }
     }
@@ -237,13 +247,6 @@ void ucp_worker::start_keepalive()
     }
 }
 
-std::vector<ucp_ep *> ucp_worker::all_eps()
-{
-    std::vector<ucp_ep *> eps;
-    ep_ids.for_each([&](ucp_ep *ep) { eps.push_back(ep); });
-    return eps;
-}
-
 void ucp_worker::close() noexcept
 {
     keepalive.reset();
@@ -254,51 +257,44 @@ void ucp_worker::close() noexcept
             delete listeners.back();
         }
     }
-    std::vector<ucp_ep *> eps = all_eps();
-    for (ucp_ep *ep : eps) {
+    ep_ids.for_each([&](ucp_ep *ep) {
         if (ep->state == ucp::ep_state::connected) {
             ep->control->our_reason = ucp::close_reason::worker_gone;
             ep->control->todo |= ucp::TODO_CLOSE;
             (void)ucp::send_todo(ep);
         }
-    }
+    });
     // The notices go out; nobody waits for a peer that does not read. What a callback closes
     // meanwhile stays until the transports are done with it.
     inside_progress = true;
-    bool busy = !eps.empty();
+    bool busy = ep_ids.size() > 0;
     for (uint64_t end = ucs::monotonic_ns() + 50'000'000; busy && ucs::monotonic_ns() < end;) {
         uct_worker_progress(uct);
         busy = false;
-        for (ucp_ep *ep : eps) {
+        ep_ids.for_each([&](ucp_ep *ep) {
             busy = busy || (ep->am_ep && ep->state == ucp::ep_state::connected &&
                             uct_ep_flush(ep->am_ep, 0, nullptr) != UCS_OK);
-        }
+        });
     }
     inside_progress = false;
-    for (ucp_ep *ep : all_eps()) { // peers may have made more
-        if (ep_ids.find(ep->local_id) == ep) {
-            ep->control->user_closed = true;
-            ep->status = ep->status == UCS_OK ? UCS_ERR_CANCELED : ep->status;
-            ucp_request *closing = std::exchange(ep->control->close_request, nullptr);
-            ucp::ep_teardown_lanes(ep);
-            ucp::ep_abort_requests(ep, UCS_ERR_CANCELED);
-            ucp::ep_destroy(ep);
-            if (closing) { // it waited for the peer
-                ucp::complete(closing, UCS_ERR_CANCELED);
-            }
+    // Peers may have made more. A callback may end others.
+    ep_ids.for_each([&](ucp_ep *ep) {
+        ep->control->user_closed = true;
+        ep->status = ep->status == UCS_OK ? UCS_ERR_CANCELED : ep->status;
+        ucp_request *closing = std::exchange(ep->control->close_request, nullptr);
+        ucp::ep_teardown_lanes(ep);
+        ucp::ep_abort_requests(ep, UCS_ERR_CANCELED);
+        ucp::ep_destroy(ep);
+        if (closing) { // it waited for the peer
+            ucp::complete(closing, UCS_ERR_CANCELED);
         }
-    }
+    });
     while (ucp_request *flush = flushes.pop_front()) {
         flush->flags &= ~ucp::REQ_LISTED;
         ucp::complete(flush, UCS_ERR_CANCELED);
     }
     cm.reset(); // no callbacks from here on
-    for (ucp::event &ev : events) {
-        if (ev.request) {
-            delete ev.request;
-        }
-    }
-    deferred.clear();
+    events.for_each([](const ucp::event &ev) { delete ev.request; });
     graveyard.clear();
 }
 
@@ -306,10 +302,22 @@ void ucp_worker::post_event(ucp::event &&ev) noexcept
 {
     {
         std::lock_guard<std::mutex> guard(event_mutex);
-        events.push_back(std::move(ev));
+        events.push(std::move(ev));
         has_events.store(true, std::memory_order_release);
     }
     wake();
+}
+
+void ucp_worker::promise_events(size_t count)
+{
+    std::lock_guard<std::mutex> guard(event_mutex);
+    events.promise(count);
+}
+
+void ucp_worker::release_events(size_t count) noexcept
+{
+    std::lock_guard<std::mutex> guard(event_mutex);
+    events.release(count);
 }
 
 void ucp_worker::wake() noexcept
@@ -348,11 +356,9 @@ unsigned ucp_worker::run_events() noexcept
         ucp::event ev;
         {
             std::lock_guard<std::mutex> guard(event_mutex);
-            if (events.empty()) {
+            if (!events.pop(&ev)) {
                 return count;
             }
-            ev = std::move(events.front());
-            events.pop_front();
         }
         count += run_event(ev);
     }
@@ -400,6 +406,9 @@ unsigned ucp_worker::run_event(ucp::event &ev) noexcept
 unsigned ucp_worker::progress_slow(unsigned transport_count) noexcept
 {
     unsigned count = run_events();
+    if (!unserved.empty()) {
+        ucp::serve_again(this);
+    }
     if (cm) {
         cm->connections.ended.clear();
     }
@@ -409,13 +418,9 @@ unsigned ucp_worker::progress_slow(unsigned transport_count) noexcept
     if (!settling->empty()) {
         settling->run_round(this, transport_count);
     }
-    while (!deferred.empty()) {
-        std::vector<ucp_ep *> work;
-        work.swap(deferred);
-        for (ucp_ep *ep : work) {
-            ucp::ep_run_deferred(ep);
-        }
-        count += static_cast<unsigned>(work.size());
+    while (ucp::ep_link *link = deferred.pop_front()) {
+        ucp::ep_run_deferred(link->ep);
+        ++count;
     }
     if (!ucp::worker_flush_progress(this) || !grace.empty() || !settling->empty()) {
         schedule();
