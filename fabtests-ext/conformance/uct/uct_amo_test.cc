@@ -224,7 +224,7 @@ TEST_P(uct_amo, 204_completion_counts_once_when_the_endpoint_is_cancelled)
     }
     uint64_t result = 0;
     guard g;
-    ucs_status_t status = posting([&] {
+    ucs_status_t status = post([&] {
         return atomic_fetch<uint64_t>(UCT_ATOMIC_OP_ADD, 1, &result, {address, key.rkey},
                                       &g.completion);
     });
