@@ -33,26 +33,6 @@ unsigned iface::poll_cq(fid_cq *cq)
     return static_cast<unsigned>(n);
 }
 
-unsigned iface::poll_lent()
-{
-    if (unseen_at_ == unseen_count_) {
-        ssize_t n = fi_cq_read(cq_.get(), unseen_.get(), unseen_room_);
-        if (n <= 0) {
-            return UCS_LIKELY(n == -FI_EAGAIN) || n == 0 ? 0 : cq_error(cq_.get(), n);
-        }
-        unseen_at_ = 0;
-        unseen_count_ = static_cast<size_t>(n);
-        read_fifos(); // what was sent before
-    }
-    unsigned count = 0;
-    for (; unseen_at_ < unseen_count_ && count < batch; ++count) {
-        // A copy: what it calls may poll.
-        fi_cq_data_entry entry = unseen_[unseen_at_++];
-        handle(entry);
-    }
-    return count;
-}
-
 // Larger messages are copied to receive buffers, as those of the core are, and are the user's to
 // keep as those.
 struct iface::fifo_reader {
@@ -160,9 +140,6 @@ void iface::on_special_shared(const fi_cq_data_entry &entry)
 
 UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &entry)
 {
-    if (lent_) {
-        lent_->returned();
-    }
     if (UCS_UNLIKELY(closing_)) {
         receives_.put(r); // nobody wants it any more
         return;
@@ -177,9 +154,7 @@ UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &
         fifos_->passed(fifo_mark::of(entry.data));
     }
     if (UCS_UNLIKELY(status == UCS_INPROGRESS)) {
-        if (!lent_) {
-            post_another();
-        }
+        post_another();
         return;
     }
     repost(r);
@@ -225,7 +200,7 @@ void iface::deliver_part(receive_op *r, const fi_cq_data_entry &entry)
 
 UCS_ALWAYS_INLINE void iface::repost(receive_op *r)
 {
-    if (lent_ || shared_) {
+    if (shared_) {
         receives_.put(r);
         return;
     }
@@ -310,17 +285,6 @@ void iface::post_receives(fid_ep *where, unsigned count)
         }
     }
     missing_receives_ += count;
-}
-
-void iface::lend_receives(fid_ep *endpoint, unsigned most)
-{
-    lent_ = std::make_unique<peer_srx>(*this, most);
-    lent_->bind(domain.domain.get(), endpoint);
-    unseen_room_ = most;
-    unseen_ = std::make_unique<fi_cq_data_entry[]>(most);
-    if (!receives_.grow()) { // not first when the core asks, which it does under a lock
-        throw ucs::error(UCS_ERR_NO_MEMORY, "no memory for receive buffers");
-    }
 }
 
 void iface::release_desc(uct_recv_desc_t *self, void *)
@@ -412,9 +376,6 @@ unsigned iface::cq_error(fid_cq *cq, ssize_t ret)
 
 void iface::repost_failed(receive_op *r)
 {
-    if (lent_) {
-        lent_->returned();
-    }
     if (closing_) {
         receives_.put(r);
     } else {

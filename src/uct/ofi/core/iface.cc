@@ -148,7 +148,6 @@ void iface::init_receive(receive_op *r)
     r->release.cb = release_desc;
     r->release.owner = r;
     r->home = this;
-    peer_srx::prepare(r);
     size_t offset =
         receive_layout(rx_headroom_, limit.segment, am_alignment_, am_align_offset_).payload;
     r->payload = reinterpret_cast<char *>(r) + offset;

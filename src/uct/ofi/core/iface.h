@@ -114,10 +114,7 @@ class iface : public uct::iface {
     void put(op *o) { (o->has_buffer ? buffers_ : ops_).put(o); }
 
     // Reads what the completion queue has, up to one batch, and runs handlers and completions.
-    unsigned poll_cq()
-    {
-        return lent_ ? poll_lent() : poll_cq(cq_.get()) + (tx_cq_ ? poll_cq(tx_cq_.get()) : 0);
-    }
+    unsigned poll_cq() { return poll_cq(cq_.get()) + (tx_cq_ ? poll_cq(tx_cq_.get()) : 0); }
     // Polls the core without taking anything from its queue. False: where that serves nothing.
     virtual bool move_core() { return false; }
     // Sends what the endpoints gathered.
@@ -168,11 +165,6 @@ class iface : public uct::iface {
     void post_receives(fid_ep *where, unsigned count);
     // Instead, in buffers that messages share.
     void post_shared_receives(fid_ep *where, const uct_iface_config &config);
-    // Instead, where the core asks for buffers: gives the endpoint, before it is enabled, what it
-    // asks, and it may have `most` at once.
-    void lend_receives(fid_ep *endpoint, unsigned most);
-    // Completions were read and not looked at yet.
-    bool has_unseen() const { return unseen_at_ < unseen_count_; }
     void fill_attr(uct_iface_attr_t *attr) const;
     void set_figures(uct_iface_attr_t *attr, bool loopback) const;
     bool has_outstanding() const { return outstanding_ > 0; }
@@ -214,7 +206,6 @@ class iface : public uct::iface {
     wait_set waits_; // of wait_on()
     fid_ep *rx_ = nullptr;
     bool closing_ = false;
-    std::unique_ptr<peer_srx> lent_;          // the core asks it for buffers, none are posted
     std::unique_ptr<shared_receives> shared_; // with limit.shared, instead of posted receives
     std::unique_ptr<receive_fifos> fifos_;    // on-node
     std::unique_ptr<part_assembly> parts_;    // on-node
@@ -256,7 +247,6 @@ class iface : public uct::iface {
     void repost_failed(receive_op *r);
     bool post(receive_op *r);
     unsigned poll_cq(fid_cq *cq);
-    unsigned poll_lent();
     void handle(const fi_cq_data_entry &entry);
     UCS_NOINLINE unsigned cq_error(fid_cq *cq, ssize_t ret);
     static void release_desc(uct_recv_desc_t *self, void *desc);
@@ -269,12 +259,6 @@ class iface : public uct::iface {
     size_t outstanding_ = 0;        // operations in flight, for the flush of the interface
     unsigned missing_receives_ = 0; // to be posted when there is room again
     bool receives_failed_ = false;  // for more than lack of room, which was logged
-    // Of lent_: each look at the queue lets the core fill more buffers, so all that is there is
-    // read at once, and nothing more before that was handled.
-    std::unique_ptr<fi_cq_data_entry[]> unseen_;
-    size_t unseen_room_ = 0;
-    size_t unseen_count_ = 0;
-    size_t unseen_at_ = 0;
     // What completion data has in am_special when its message is nothing special.
     uint64_t plain_ = 0;
     // Receives that were filled and are posted again when nothing else is to be done, or when they

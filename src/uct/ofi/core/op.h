@@ -5,7 +5,6 @@
 #pragma once
 
 #include "ucs/list.h"
-#include "uct/ofi/quirks/peer_srx.h"
 
 #include <uct/api/uct.h>
 
@@ -107,7 +106,6 @@ struct receive_op : op {
     iface *home;
     void *desc;
     char *payload;
-    peer_receive peer; // where the core asks for buffers
 };
 
 } // namespace uct::ofi

@@ -60,7 +60,6 @@ void rdm_iface::tell_local_peers()
     core->domain = domain.domain;
     core->cq = std::move(cq_);
     core->av = std::move(av_);
-    core->lent = std::move(lent_);
     core->ep = std::move(ep_);
     local_interfaces &all = local_interfaces::get();
     std::lock_guard guard(all.mutex);

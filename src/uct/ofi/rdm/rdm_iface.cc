@@ -111,9 +111,6 @@ void rdm_iface::open_endpoint(const uct_iface_config &config)
     check(fi_ep_bind(endpoint, &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind to the queue");
     auto rx_queue_len =
         static_cast<unsigned>(std::min<size_t>(receives_wanted(config), info->rx_attr->size));
-    if (peer_srx::taken_by(domain)) {
-        lend_receives(endpoint, rx_queue_len);
-    }
     limit.shared = limit.shared && shared_receives::prepare(endpoint, limit.segment + limit.prefix);
     check(fi_enable(endpoint), "fi_enable");
 
@@ -126,7 +123,7 @@ void rdm_iface::open_endpoint(const uct_iface_config &config)
     }
     if (limit.shared) {
         post_shared_receives(endpoint, config);
-    } else if (!lent_) {
+    } else {
         post_receives(endpoint, rx_queue_len);
     }
 }
@@ -350,7 +347,7 @@ UCS_ALWAYS_INLINE unsigned rdm_iface::poll_on_node()
     if (count > 0) {
         core_is_quiet_ = true;
     }
-    if (core_is_quiet_ && ++polls_ % 4 != 0 && !has_outstanding() && !has_unseen()) {
+    if (core_is_quiet_ && ++polls_ % 4 != 0 && !has_outstanding()) {
         return count;
     }
     unsigned from_core = poll_cq();
@@ -450,8 +447,8 @@ ucs_status_t rdm_iface::arm_bell()
 {
     // Room in a peer's queue and the end of a copy are not announced: who waits for those polls.
     // Nor would an unexpected tagged message be, before the receive for such is posted.
-    if (has_waiting() || has_outstanding() || has_unseen() ||
-        someone_died_.load(std::memory_order_acquire) || (tags_ && !tags_->watching())) {
+    if (has_waiting() || has_outstanding() || someone_died_.load(std::memory_order_acquire) ||
+        (tags_ && !tags_->watching())) {
         return UCS_ERR_BUSY;
     }
     bell_->arm();

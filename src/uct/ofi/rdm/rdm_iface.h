@@ -26,7 +26,6 @@ struct core_endpoint {
     std::shared_ptr<fid_domain> domain;
     fid_ptr<fid_cq> cq;
     fid_ptr<fid_av> av;
-    std::unique_ptr<peer_srx> lent; // the endpoint has it
     fid_ptr<fid_ep> ep;
 };
 
