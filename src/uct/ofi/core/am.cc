@@ -25,7 +25,6 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
             return no_resource();
         }
     }
-    expect_region();
     if (UCS_UNLIKELY(length + sizeof(header) > owner().limit.on_stack || id >= UCT_AM_ID_MAX ||
                      injected_ >= owner().limit.inject_run)) {
         return am_short_buffered(id, header, payload, length);
@@ -107,7 +106,6 @@ ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned f
             return no_resource();
         }
     }
-    expect_region();
     buffer_op *b = get_send_buffer();
     if (UCS_UNLIKELY(!b)) {
         return no_resource();

@@ -7,7 +7,6 @@
 #include "ucs/sys.h"
 #include "uct/base/iface.h"
 #include "uct/ofi/core/iface.h"
-#include "uct/ofi/quirks/shm_lock.h"
 #include "uct/ofi/shm/doorbell.h"
 
 #include <sys/uio.h>
@@ -104,7 +103,6 @@ class ep final : public uct::ep {
     fid_ep *target = nullptr;
     fi_addr_t address = FI_ADDR_UNSPEC;
     void set_bell(remote_bell *bell) { bell_ = bell; }
-    void set_region(const char *head) { region_ = head; }
     void set_fifo(send_fifo *fifo) { fifo_ = fifo; }
     // most: bytes of a batch that both sides have room for.
     void set_batch_room(size_t most);
@@ -204,16 +202,6 @@ class ep final : public uct::ep {
         }
         return UCS_LIKELY(find_memory(key, to_p)) ? UCS_OK : UCS_ERR_UNREACHABLE;
     }
-    // Before each small message: shm will write its lock and the head of its queue. The peer had
-    // them last; they are on their way while the message is packed. Nothing is read: the peer may
-    // be gone.
-    UCS_ALWAYS_INLINE void expect_region()
-    {
-        if (region_) {
-            __builtin_prefetch(region_, 1);
-            __builtin_prefetch(region_ + shm_lock::queue_head, 1);
-        }
-    }
     // The data of a message through the core.
     uint64_t with_mark(uint64_t data) const { return fifo_ ? data | fifo_->mark() : data; }
     void posted_message()
@@ -247,9 +235,8 @@ class ep final : public uct::ep {
         }
     }
 
-    remote_bell *bell_ = nullptr;  // on-node
-    const char *region_ = nullptr; // on-node, the head of what the peer receives in
-    send_fifo *fifo_ = nullptr;    // on-node
+    remote_bell *bell_ = nullptr; // on-node
+    send_fifo *fifo_ = nullptr;   // on-node
     ucs::list<op, &op::link> in_flight_;
     ucs::list<op, &op::link> held_ops_; // packed, and refused by the core for now
     buffer_op *batch_ = nullptr;        // small messages that wait for more

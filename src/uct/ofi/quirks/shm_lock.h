@@ -7,7 +7,6 @@
 
 #include "uct/ofi/quirks/shm_region.h"
 
-#include <cstddef>
 #include <initializer_list>
 #include <pthread.h>
 #include <string>
@@ -16,9 +15,6 @@ namespace uct::ofi {
 
 class shm_lock {
   public:
-    // Where shm keeps the head of its queue, in bytes from head(): for prefetching alone.
-    static constexpr size_t queue_head = 128;
-
     // Maps the head of the region behind a file of /dev/shm. Where there is no such file, or the
     // region is of a version whose layout is not known here, repair() does nothing.
     explicit shm_lock(const std::string &name);
@@ -30,8 +26,6 @@ class shm_lock {
     // process that is stopped; to be called again. Any thread, but one at a time.
     [[nodiscard]] static bool repair(std::initializer_list<shm_lock *> locks);
     [[nodiscard]] bool repair() { return repair({this}); }
-    // The head of the region, as it is mapped here; nullptr: it is not.
-    const char *head() const { return region_.head(); }
 
   private:
     bool free() const;

@@ -280,7 +280,6 @@ void rdm_iface::connect(ep &from, const peer_address &to)
     from.set_number(++numbered_);
     from.set_bell(remote.bell.get());
     from.set_fifo(remote.fifo.get());
-    from.set_region(remote.lock ? remote.lock->head() : nullptr);
     remote.eps.push_back(&from);
     ++remote.refs;
     from.set_connected();
