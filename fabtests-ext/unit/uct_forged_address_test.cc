@@ -5,7 +5,6 @@
 #include "ucs/sys.h"
 #include "uct/ofi/core/address.h"
 #include "uct/ofi/core/md.h"
-#include "uct/ofi/shm/fifo.h"
 #include "uct/shared/foreign_fd.h"
 
 #include <cstdlib>
@@ -83,7 +82,7 @@ class uct_forged : public uct_test {
 
 TEST_P(uct_forged, a_page_is_not_a_data_file_a_directory_or_other_memory)
 {
-    size_t size = sizeof(uct::ofi::fifo_pages) + ucs::page_size();
+    size_t size = 2 * ucs::page_size();
     char path[] = "/tmp/uct_forged_XXXXXX";
     int data_file = keep_fd(mkstemp(path));
     unlink(path);

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -113,21 +114,34 @@ TEST(shm_lock_without_a_region, does_nothing)
 }
 
 using uct_conformance::entity;
+using uct_conformance::guard;
 using uct_conformance::peer_process;
+using uct_conformance::posting;
 
-constexpr size_t large = 8000; // more than shm copies when it is sent
-constexpr uint8_t large_id = 3;
+// Of the peer, which was forked: it stands at the same address there.
+uint64_t number = 0;
 
-size_t pack_large(void *to, void *)
+size_t pack(void *to, void *key)
 {
-    memset(to, 'x', large);
-    return large;
+    auto *packed_key = static_cast<std::string *>(key);
+    memcpy(to, packed_key->data(), packed_key->size());
+    return packed_key->size();
 }
 
-// Takes one large message, and then the lock of its own region. False: that has another layout.
-bool receive_and_lock(entity &self, const entity::address &)
+// Gives away the key of the number, lets it be changed once, and then takes the lock of its own
+// region. False: that has another layout.
+bool serve_and_lock(entity &self, const entity::address &)
 {
-    while (self.received.empty() || self.received.back().id != large_id) {
+    std::string key(self.md_attr.rkey_packed_size, 0);
+    uct_mem_h memh;
+    if (uct_md_mem_reg(self.md, &number, sizeof(number), UCT_MD_MEM_ACCESS_ALL, &memh) != UCS_OK ||
+        uct_md_mkey_pack(self.md, memh, key.data()) != UCS_OK) {
+        return false;
+    }
+    while (uct_ep_am_bcopy(self.eps[0], 1, pack, &key, 0) == UCS_ERR_NO_RESOURCE) {
+        uct_worker_progress(self.worker);
+    }
+    while (__atomic_load_n(&number, __ATOMIC_RELAXED) == 0) {
         uct_worker_progress(self.worker);
     }
     uct::ofi::shm_region region(self.iface_address.data() + sizeof(uct::ofi::rdm_address));
@@ -139,29 +153,43 @@ bool receive_and_lock(entity &self, const entity::address &)
     return true;
 }
 
-TEST(shm_peer, is_let_go_of_with_a_message_unfinished)
+// The core looks into the peer's region for the answer to an atomic operation.
+TEST(shm_peer, is_let_go_of_with_an_operation_unfinished)
 {
     SKIP_IF_EMULATED("a process that was forked has its parent's start time in /proc/self/stat");
-    entity::options wide;
-    wide.seg_size = "8k";
-    peer_process peer("shm", wide, receive_and_lock);
-    entity self("shm", wide);
+    peer_process peer("shm", {}, serve_and_lock);
+    entity self("shm", {});
     entity::address there = peer.where();
     peer.tell(self);
     uct_ep_h ep = self.connect(there);
-    while (uct_ep_am_short(ep, 1, 0, nullptr, 0) != UCS_OK) {
+    auto end = std::chrono::steady_clock::now() + uct_conformance::patience;
+    while (self.received.empty() && std::chrono::steady_clock::now() < end) {
         uct_worker_progress(self.worker);
     }
-    while (uct_ep_flush(ep, 0, nullptr) != UCS_OK) {
+    ASSERT_FALSE(self.received.empty());
+    uct_rkey_bundle_t key;
+    ASSERT_EQ(uct_rkey_unpack(self.component, self.received.back().data.data(), &key), UCS_OK);
+    uint64_t before = 0;
+    guard added;
+    auto add = [&] {
+        return posting([&] {
+            return uct_ep_atomic64_fetch(ep, UCT_ATOMIC_OP_ADD, 1, &before,
+                                         reinterpret_cast<uint64_t>(&number), key.rkey,
+                                         &added.completion);
+        });
+    };
+    ucs_status_t status = add();
+    while (status == UCS_ERR_NO_RESOURCE && std::chrono::steady_clock::now() < end) {
         uct_worker_progress(self.worker);
+        status = add();
     }
-    // The core takes it at once.
-    ASSERT_EQ(uct_ep_am_bcopy(ep, large_id, pack_large, nullptr, 0), static_cast<ssize_t>(large));
+    ASSERT_EQ(status, UCS_INPROGRESS);
     if (!peer.report()) {
         GTEST_SKIP() << "the region has another layout here";
     }
-    uct_worker_progress(self.worker); // the peer is done with the message, its lock is held
+    // The peer has answered, and its lock is held.
     self.destroy(ep);
+    EXPECT_EQ(added.calls, 1);
     for (int i = 0; i < 1000; ++i) {
         uct_worker_progress(self.worker);
     }
@@ -169,6 +197,7 @@ TEST(shm_peer, is_let_go_of_with_a_message_unfinished)
     for (int i = 0; i < 1000; ++i) {
         uct_worker_progress(self.worker);
     }
+    EXPECT_EQ(uct_rkey_release(self.component, &key), UCS_OK);
 }
 
 } // namespace

@@ -42,7 +42,7 @@ bool reserve_entry(const std::string &name)
     return true;
 }
 
-constexpr size_t length = 300; // more than goes beside the core
+constexpr size_t length = 300;
 constexpr char no_queue[] = "the queues of this libfabric's shm are under its lock";
 
 size_t pack(void *to, void *)

@@ -76,7 +76,6 @@ class entity {
         const char *conn_timeout = nullptr;
         const char *rx_queue_len = nullptr;
         const char *seg_size = nullptr;
-        bool fifo = true;  // on-node: small messages may go beside the provider
         bool tags = false; // unexpected tagged messages are recorded
         uct_async_event_cb_t on_event = nullptr;
         void *on_event_arg = nullptr;
@@ -96,9 +95,6 @@ class entity {
                   UCS_OK);
         if (o.conn_timeout) {
             EXPECT_EQ(uct_config_modify(config, "CONN_TIMEOUT", o.conn_timeout), UCS_OK);
-        }
-        if (!o.fifo && transport == "shm") {
-            EXPECT_EQ(uct_config_modify(config, "FIFO", "n"), UCS_OK);
         }
         if (o.seg_size) {
             EXPECT_EQ(uct_config_modify(config, "SEG_SIZE", o.seg_size), UCS_OK);

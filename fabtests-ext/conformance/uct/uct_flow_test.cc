@@ -143,7 +143,7 @@ TEST_P(uct_flow, a_flood_into_few_receive_buffers_arrives_in_order)
     if (alone() || std::string(GetParam()) == "sm") {
         GTEST_SKIP() << "no receive buffers";
     }
-    open({.rx_queue_len = "16", .fifo = false});
+    open({.rx_queue_len = "16"});
     uct_ep_h ep = a().connect(b());
     uint64_t next = 0;
     for (int round = 0; round < 3; ++round) {

@@ -26,7 +26,7 @@ struct ucp_worker;
 namespace ucp {
 
 // Also raised for what stands inside of an address: see docs/wire.md.
-constexpr uint8_t address_version = 3;
+constexpr uint8_t address_version = 4;
 
 struct address_resource {
     std::string tl_name;

@@ -115,19 +115,13 @@ constexpr field md_fields[] = {
 
 // Each transport has the rows that it honours, which stand one behind the other here.
 constexpr field iface_fields[] = {
-    {"FIFO", "y",
-     "Messages of up to 8448 bytes go through queues of their own in shared memory, not through "
-     "the provider. Each of up to 64 senders takes up to 140 KiB of it. Of shm alone.",
-     offsetof(iface_values, fifo), &bool_},
     {"RX_QUEUE_LEN", "0",
      "Receive buffers that the provider has at once; not of self and sm. 0: by transport.",
      offsetof(iface_values, rx_queue_len), &uint_},
     {"SEG_SIZE", "auto",
      "Largest message sent through an internal buffer, in bytes. auto: 33024 over tcp, 8192 over "
-     "verbs and self, 8448 over shm, or 4096 without FIFO, and 8448 over sm, which takes no more. "
-     "Where processes differ in it UCP sends "
-     "what both have room "
-     "for; users of UCT must agree.",
+     "verbs and self, 8448 over sm and 4096 over shm, which take no more. Where processes differ "
+     "in it UCP sends what both have room for; users of UCT must agree.",
      offsetof(iface_values, seg_size), &size_},
     {"TX_QUEUE_LEN", "0", "Operations in flight. 0: as many as the provider takes.",
      offsetof(iface_values, tx_queue_len), &uint_},
@@ -180,10 +174,10 @@ struct rows {
     size_t first;
     size_t count;
 };
-constexpr rows shm_rows = {0, 5};
-constexpr rows self_rows = {2, 3}; // and of sm
-constexpr rows network_rows = {1, 6};
-constexpr rows tcp_rows = {1, 11};
+constexpr rows shm_rows = {0, 4};
+constexpr rows self_rows = {1, 3}; // and of sm
+constexpr rows network_rows = {0, 6};
+constexpr rows tcp_rows = {0, 11};
 
 // Of connectionless endpoints: those of every network, and the last two.
 constexpr auto rdm_fields = [] {

@@ -67,7 +67,6 @@ struct uct_iface_config final : uct::config_object {
         size_t batch = 0;           // BATCH, bytes
         bool attend = false;        // ATTEND
         bool local_pacing = false;  // LOCAL_PACING
-        bool fifo = false;          // FIFO
         uct::port_range ports;      // PORT_RANGE
         double peer_timeout = 0;    // PEER_TIMEOUT, seconds
         ucs::config::ternary sequence = ucs::config::ternary::auto_; // SEQUENCE

@@ -21,7 +21,7 @@
 
 namespace uct::ofi {
 
-constexpr uint8_t address_version = 8;
+constexpr uint8_t address_version = 9;
 
 // rdm_numbered: messages begin with numbers that put them in order (sequence.h).
 enum class address_kind : uint8_t { device = 1, rdm = 2, msg = 3, rdm_numbered = 4 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Active messages: short is an inject from the stack, bcopy a send from a pool buffer, zcopy a send
-// of the user's pieces behind the header. On-node the first two go into a queue when they may.
+// of the user's pieces behind the header.
 #include "ucs/copy.h"
 #include "uct/ofi/core/ep.h"
 #include "uct/ofi/tcp/batch.h"
@@ -15,16 +15,6 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     if (!ready()) {
         return not_ready();
     }
-    if (fifo_ && id < UCT_AM_ID_MAX && length + sizeof(header) <= owner().limit.max_short) {
-        auto outcome = fifo_->send(id, &header, sizeof(header), payload, length);
-        if (UCS_LIKELY(outcome == send_fifo::outcome::done)) {
-            ring();
-            return UCS_OK;
-        }
-        if (UCS_UNLIKELY(outcome == send_fifo::outcome::full)) {
-            return no_resource();
-        }
-    }
     if (UCS_UNLIKELY(length + sizeof(header) > owner().limit.on_stack || id >= UCT_AM_ID_MAX ||
                      injected_ >= owner().limit.inject_run)) {
         return am_short_buffered(id, header, payload, length);
@@ -35,13 +25,13 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     alignas(16) char message[short_limit];
     memcpy(message, &header, sizeof(header));
     ucs::copy_small(message + sizeof(header), payload, length);
-    ssize_t ret = fi_injectdata(target, message, length + sizeof(header), with_mark(id), address);
+    ssize_t ret = fi_injectdata(target, message, length + sizeof(header), id, address);
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret);
     }
     ++injected_;
     note_small(burst_alone);
-    posted_message();
+    ring();
     return UCS_OK;
 }
 
@@ -93,19 +83,6 @@ ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned f
     if (UCS_UNLIKELY(id >= UCT_AM_ID_MAX)) {
         return above_limit("uct_ep_am_bcopy: id", id, UCT_AM_ID_MAX - 1);
     }
-    if (fifo_ && owner().limit.segment <= fifo_frame_size) {
-        char *frame;
-        auto outcome = fifo_->frame(&frame);
-        if (UCS_LIKELY(outcome == send_fifo::outcome::done)) {
-            size_t length = pack(frame, arg);
-            fifo_->send_frame(id, length);
-            ring();
-            return static_cast<ssize_t>(length);
-        }
-        if (outcome == send_fifo::outcome::full) {
-            return no_resource();
-        }
-    }
     buffer_op *b = get_send_buffer();
     if (UCS_UNLIKELY(!b)) {
         return no_resource();
@@ -136,15 +113,8 @@ ssize_t ep::send_packed(buffer_op *b, uint64_t data, size_t length)
     if (batch_) {
         flush_batch();
     }
-    if (fifo_ && fifo_->send(static_cast<uint8_t>(data), b->data, length, nullptr, 0) ==
-                     send_fifo::outcome::done) {
-        owner().put(b);
-        ring();
-        return static_cast<ssize_t>(length);
-    }
     b->what = op::kind::send;
     b->length = length;
-    b->sent = 0;
     b->cq_data = data;
     // Nothing overtakes what was held, a batch before it.
     ssize_t ret = UCS_LIKELY(held_ops_.empty()) ? post_packed(b) : -FI_EAGAIN;
@@ -180,16 +150,16 @@ UCS_ALWAYS_INLINE ssize_t ep::post_packed(buffer_op *b)
     ssize_t ret;
     const limits &limit = owner().limit;
     if (b->length <= limit.inject && injected_ < limit.inject_run) {
-        ret = fi_injectdata(target, b->data, b->length, with_mark(b->cq_data), address);
+        ret = fi_injectdata(target, b->data, b->length, b->cq_data, address);
         if (UCS_LIKELY(ret == 0)) {
             owner().put(b);
             ++injected_;
-            posted_message();
+            ring();
         }
-    } else if (UCS_UNLIKELY(!limit.plain)) {
-        ret = bell_ ? post_parts(b) : post_numbered(b);
+    } else if (UCS_UNLIKELY(limit.prefix != 0)) {
+        ret = post_numbered(b);
     } else {
-        ret = fi_senddata(target, b->data, b->length, b->desc, with_mark(b->cq_data), address,
+        ret = fi_senddata(target, b->data, b->length, b->desc, b->cq_data, address,
                           static_cast<fi_context2 *>(b));
         if (UCS_LIKELY(ret == 0)) {
             posted(b, op::kind::send, nullptr);
@@ -198,7 +168,7 @@ UCS_ALWAYS_INLINE ssize_t ep::post_packed(buffer_op *b)
                 ++marks_;
                 injected_ = 0;
             }
-            posted_message();
+            ring();
         }
     }
     return ret;
@@ -269,9 +239,9 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
     if (UCS_UNLIKELY(header_length > limit.max_header)) {
         return above_limit("uct_ep_am_zcopy: header_length", header_length, limit.max_header);
     }
-    if (UCS_UNLIKELY(header_length + iov_length(iov, count) > limit.whole)) {
+    if (UCS_UNLIKELY(header_length + iov_length(iov, count) > limit.segment)) {
         return above_limit("uct_ep_am_zcopy: length", header_length + iov_length(iov, count),
-                           limit.whole);
+                           limit.segment);
     }
     if (UCS_UNLIKELY(batch_ != nullptr)) {
         flush_batch();
@@ -295,13 +265,13 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
                    .iov_count = pieces,
                    .addr = address,
                    .context = static_cast<fi_context2 *>(b),
-                   .data = with_mark(id)};
+                   .data = id};
     ssize_t ret = fi_sendmsg(target, &message, FI_REMOTE_CQ_DATA | FI_COMPLETION);
     if (UCS_UNLIKELY(ret != 0)) {
         return post_failed(ret, b);
     }
     posted(b, op::kind::send, completion);
-    posted_message();
+    ring();
     return UCS_INPROGRESS;
 }
 

@@ -92,7 +92,7 @@ UCS_ALWAYS_INLINE ucs_status_t ep::atomic(bool fetches, unsigned op, T value, T 
         return post_failed(ret, b);
     }
     posted(b, fetches ? op::kind::fetch : op::kind::atomic, completion);
-    posted_other();
+    ring();
     return fetches ? UCS_INPROGRESS : UCS_OK;
 }
 

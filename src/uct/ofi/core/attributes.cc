@@ -38,7 +38,7 @@ void iface::fill_attr(uct_iface_attr_t *attr) const
                       UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE | UCT_IFACE_FLAG_EP_CHECK;
     attr->cap.am.max_short = limit.max_short;
     attr->cap.am.max_bcopy = limit.segment;
-    attr->cap.am.max_zcopy = limit.whole;
+    attr->cap.am.max_zcopy = limit.segment;
     attr->cap.am.max_hdr = limit.max_header;
     attr->cap.am.max_iov = max_iov - 1; // the header takes one; what the core cannot is copied
     attr->cap.am.opt_zcopy_align = 1;

@@ -26,49 +26,10 @@ unsigned iface::poll_cq(fid_cq *cq)
         }
         return UCS_LIKELY(n == -FI_EAGAIN) || n == 0 ? 0 : cq_error(cq, n);
     }
-    read_fifos(); // what was sent before
     for (ssize_t i = 0; i < n; ++i) {
         handle(entries[i]);
     }
     return static_cast<unsigned>(n);
-}
-
-// Larger messages are copied to receive buffers, as those of the core are, and are the user's to
-// keep as those.
-struct iface::fifo_reader {
-    iface &to;
-
-    void small(uint8_t id, void *data, size_t length)
-    {
-        if (UCS_UNLIKELY(to.am_alignment_ != 0)) {
-            to.deliver_aligned(id & am_id_mask, data, length);
-        } else {
-            to.deliver(id & am_id_mask, data, length, 0);
-        }
-    }
-    receive_op *keep(const void *data, size_t length)
-    {
-        if (UCS_UNLIKELY(length > to.limit.segment)) {
-            return nullptr;
-        }
-        auto *r = static_cast<receive_op *>(to.receives_.get());
-        if (UCS_LIKELY(r != nullptr)) {
-            memcpy(r->payload, data, length);
-        }
-        return r;
-    }
-    void kept(uint8_t id, receive_op *r, size_t length)
-    {
-        if (to.deliver(id & am_id_mask, r->payload, length, UCT_CB_PARAM_FLAG_DESC) !=
-            UCS_INPROGRESS) {
-            to.receives_.put(r);
-        }
-    }
-};
-
-unsigned iface::read_fifos()
-{
-    return !fifos_ ? 0 : fifos_->read(fifo_reader{*this});
 }
 
 // In a receive buffer, which is aligned as the user wants it.
@@ -150,9 +111,6 @@ UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &
     }
     ucs_status_t status = deliver(static_cast<uint8_t>(entry.data & am_id_mask), r->payload,
                                   entry.len, UCT_CB_PARAM_FLAG_DESC);
-    if (fifos_) {
-        fifos_->passed(fifo_mark::of(entry.data));
-    }
     if (UCS_UNLIKELY(status == UCS_INPROGRESS)) {
         post_another();
         return;
@@ -181,21 +139,8 @@ void iface::on_special(receive_op *r, const fi_cq_data_entry &entry)
     }
     if (entry.data & am_batch) {
         deliver_batch(r, entry.len);
-    } else if ((entry.data & am_part) && parts_) {
-        deliver_part(r, entry);
     }
     repost(r);
-}
-
-void iface::deliver_part(receive_op *r, const fi_cq_data_entry &entry)
-{
-    auto whole = parts_->add(r->payload, entry.len);
-    if (whole.buffer &&
-        deliver(static_cast<uint8_t>(entry.data & am_id_mask), whole.buffer->payload, whole.length,
-                UCT_CB_PARAM_FLAG_DESC) != UCS_INPROGRESS) {
-        receives_.put(whole.buffer);
-    }
-    fifos_->passed(fifo_mark::of(entry.data));
 }
 
 UCS_ALWAYS_INLINE void iface::repost(receive_op *r)

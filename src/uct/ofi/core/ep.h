@@ -103,11 +103,8 @@ class ep final : public uct::ep {
     fid_ep *target = nullptr;
     fi_addr_t address = FI_ADDR_UNSPEC;
     void set_bell(remote_bell *bell) { bell_ = bell; }
-    void set_fifo(send_fifo *fifo) { fifo_ = fifo; }
     // most: bytes of a batch that both sides have room for.
     void set_batch_room(size_t most);
-    // Which of the interface's endpoints it is.
-    void set_number(uint32_t number) { number_ = number; }
 
     connection *conn = nullptr; // over connected endpoints
     peer *remote = nullptr;     // over connectionless ones
@@ -130,7 +127,6 @@ class ep final : public uct::ep {
     ssize_t post_packed(buffer_op *b);
     // The core has no room for what was packed: it goes before anything else.
     void hold_packed(buffer_op *b, op::kind what);
-    ssize_t post_parts(buffer_op *b);
     ssize_t post_numbered(buffer_op *b);
     ssize_t post_numbered(buffer_op *b, size_t pieces, uint64_t data, uct_completion_t *completion);
     size_t fill_message(buffer_op *b, size_t header_length, const uct_iov_t *iov, size_t count);
@@ -167,7 +163,7 @@ class ep final : public uct::ep {
         return UCS_UNLIKELY(marks_ >= most_marks) && injected_ >= owner().limit.inject_run;
     }
     // What is packed counts as sent: no more of it than the peer can put in order.
-    bool window_full() const { return UCS_UNLIKELY(!owner().limit.plain) && order_full(); }
+    bool window_full() const { return UCS_UNLIKELY(owner().limit.prefix != 0) && order_full(); }
     bool order_full() const;
     // Where remote memory is here: in a mapping of it or, if it is of this process, at its address.
     // shm 2.x completes writes to its own process early and reads only when the target progresses.
@@ -202,22 +198,6 @@ class ep final : public uct::ep {
         }
         return UCS_LIKELY(find_memory(key, to_p)) ? UCS_OK : UCS_ERR_UNREACHABLE;
     }
-    // The data of a message through the core.
-    uint64_t with_mark(uint64_t data) const { return fifo_ ? data | fifo_->mark() : data; }
-    void posted_message()
-    {
-        if (fifo_) {
-            fifo_->posted_message();
-        }
-        ring();
-    }
-    void posted_other()
-    {
-        if (fifo_) {
-            fifo_->posted_other();
-        }
-        ring();
-    }
     // After each post: the peer may sleep.
     UCS_ALWAYS_INLINE void ring()
     {
@@ -236,7 +216,6 @@ class ep final : public uct::ep {
     }
 
     remote_bell *bell_ = nullptr; // on-node
-    send_fifo *fifo_ = nullptr;   // on-node
     ucs::list<op, &op::link> in_flight_;
     ucs::list<op, &op::link> held_ops_; // packed, and refused by the core for now
     buffer_op *batch_ = nullptr;        // small messages that wait for more
@@ -246,10 +225,9 @@ class ep final : public uct::ep {
     uint64_t last_small_ = 0;           // when the last one of a burst had been posted
     uint64_t batch_begun_ = 0;          // when batch_ was
     bool reached_ = false;              // a post succeeded; off-node
-    uint32_t number_ = 0;
-    uint32_t injected_ = 0; // messages since the last mark
-    uint32_t marks_ = 0;    // on their way
-    uint8_t fenced_ = 0;    // kinds of fences that are closed
+    uint32_t injected_ = 0;             // messages since the last mark
+    uint32_t marks_ = 0;                // on their way
+    uint8_t fenced_ = 0;                // kinds of fences that are closed
 };
 
 } // namespace uct::ofi

@@ -96,9 +96,6 @@ iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct::ofi::md &own
                        cookie ? static_cast<memory *>(cookie)->desc : nullptr;
                }})
 {
-    if (owner_md.on_node()) {
-        parts_ = std::make_unique<part_assembly>(receives_, limit.segment);
-    }
     if (limit.prefix) {
         order_ = std::make_unique<receive_order>(receives_);
         plain_ = am_special; // none has all of these

@@ -13,8 +13,6 @@
 #include "uct/ofi/core/sequence.h"
 #include "uct/ofi/core/shared_receives.h"
 #include "uct/ofi/core/wait_set.h"
-#include "uct/ofi/quirks/parts.h"
-#include "uct/ofi/shm/fifo.h"
 
 #include <functional>
 #include <memory>
@@ -26,12 +24,10 @@ namespace uct::ofi {
 // An active message travels as the bytes the handler gets; its id is in the low bits of the
 // completion data that the core carries along. The bits above are 0, but for what follows.
 constexpr uint64_t am_id_mask = UCT_AM_ID_MAX - 1;
-constexpr uint64_t am_batch = UCT_AM_ID_MAX;    // it is a batch (batch.h)
-constexpr uint64_t am_ping = 2 * UCT_AM_ID_MAX; // it is for nobody: did it arrive?
-constexpr uint64_t am_part = 4 * UCT_AM_ID_MAX; // on-node, it is a part of a message (parts.h)
-constexpr uint64_t am_sequenced = am_part;      // off-node, it has a number (sequence.h)
-constexpr uint64_t am_special = am_batch | am_ping | am_part;
-static_assert(am_part < 1ull << fifo_mark_shift);
+constexpr uint64_t am_batch = UCT_AM_ID_MAX;         // it is a batch (batch.h)
+constexpr uint64_t am_ping = 2 * UCT_AM_ID_MAX;      // it is for nobody: did it arrive?
+constexpr uint64_t am_sequenced = 4 * UCT_AM_ID_MAX; // it has a number (sequence.h)
+constexpr uint64_t am_special = am_batch | am_ping | am_sequenced;
 
 // Masks of UCS_BIT(UCT_ATOMIC_OP_*) that the core carries out.
 struct atomic_ops {
@@ -48,8 +44,6 @@ struct limits {
     size_t inject;     // largest message the core copies at once
     size_t segment;    // largest active message; the size of every buffer
     size_t prefix;     // before each active message, to put it in order; 0: the core keeps order
-    size_t whole;      // largest message that the core gets in one
-    bool plain;        // what is not injected goes as it is: not in parts, without a prefix
     size_t max_short;  // largest am_short and put_short
     size_t max_header; // of am_zcopy
     size_t on_stack;   // largest am_short that goes without a pool buffer
@@ -168,9 +162,6 @@ class iface : public uct::iface {
     void fill_attr(uct_iface_attr_t *attr) const;
     void set_figures(uct_iface_attr_t *attr, bool loopback) const;
     bool has_outstanding() const { return outstanding_ > 0; }
-    // Handles the messages in the queues.
-    struct fifo_reader;
-    unsigned read_fifos();
     // Looks after idle peers, when that is due. Every poll function calls it once.
     UCS_ALWAYS_INLINE unsigned progress_keepalive()
     {
@@ -207,8 +198,6 @@ class iface : public uct::iface {
     fid_ep *rx_ = nullptr;
     bool closing_ = false;
     std::unique_ptr<shared_receives> shared_; // with limit.shared, instead of posted receives
-    std::unique_ptr<receive_fifos> fifos_;    // on-node
-    std::unique_ptr<part_assembly> parts_;    // on-node
     std::unique_ptr<receive_order> order_;    // where messages have a prefix
     ucs::list<op, &op::link> batches_;        // of all endpoints, not sent yet
     ucs::async_watch event_watch_;            // reset before the descriptor goes
@@ -237,7 +226,6 @@ class iface : public uct::iface {
     UCS_NOINLINE void on_special(receive_op *r, const fi_cq_data_entry &entry);
     UCS_NOINLINE unsigned keep_alive();
     void deliver_batch(receive_op *r, size_t length);
-    void deliver_part(receive_op *r, const fi_cq_data_entry &entry);
     void deliver_in_order(receive_op *r, const fi_cq_data_entry &entry);
     void restore_release(receive_op *r);
     void post_another();

@@ -19,8 +19,6 @@ constexpr size_t verbs_segment = 8192;
 // Over sockets every segment costs both sides system calls: 32 KiB with the headers of the layers
 // above.
 constexpr size_t socket_segment = (32 << 10) + 256;
-// What shm injects. Queues of our own take more.
-constexpr size_t shm_segment = 4096;
 constexpr size_t least_short = 128;
 
 // The core's own variable, in the words that it takes.
@@ -84,11 +82,18 @@ uint64_t find_overtaken(const uct::ofi::md &domain, const limits &l)
     return atomics | (gets_stay ? 0 : gets) | (puts_stay ? 0 : puts);
 }
 
-size_t default_segment(const uct::ofi::md &domain, bool fifo)
+size_t default_segment(const uct::ofi::md &domain)
 {
-    return domain.on_node()          ? (fifo ? fifo_frame_size : shm_segment)
-           : domain.provider.verbs() ? verbs_segment
-                                     : socket_segment;
+    return domain.provider.verbs() ? verbs_segment : socket_segment;
+}
+
+// What shm does not inject it has the receiver fetch, and until that is done it holds back the
+// completions of everything that was posted later, to whatever peer: one that is stopped would stop
+// us.
+size_t largest_segment(const fi_info &info, bool on_node)
+{
+    return on_node ? std::min(info.tx_attr->inject_size, info.ep_attr->max_msg_size)
+                   : info.ep_attr->max_msg_size;
 }
 
 bool wants_prefix(const uct::ofi::md &domain, ucs::config::ternary asked)
@@ -107,14 +112,12 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
     const fi_info &info = *domain.info;
     limits l{};
     l.segment = config.v.seg_size == ucs::config::memunits_auto || config.v.seg_size == 0
-                    ? default_segment(domain, config.v.fifo)
+                    ? default_segment(domain)
                     : std::max<size_t>(config.v.seg_size, 512);
     l.prefix = wants_prefix(domain, config.v.sequence) ? sizeof(order_prefix) : 0;
-    l.segment = std::min(l.segment, info.ep_attr->max_msg_size - l.prefix);
+    l.segment = std::min(l.segment, largest_segment(info, domain.on_node()) - l.prefix);
     // What is injected has no completion to bound the window by.
     l.inject = l.prefix ? 0 : std::min(info.tx_attr->inject_size, l.segment);
-    l.whole = domain.on_node() ? l.inject : l.segment; // see parts.h
-    l.plain = !domain.on_node() && !l.prefix;
     l.max_short = std::clamp(l.inject, least_short, short_limit);
     l.max_header = std::min<size_t>(l.segment, 512);
     l.on_stack = std::min(l.inject, l.max_short);

@@ -86,7 +86,6 @@ struct buffer_op : op {
     send_order *order; // it is numbered by; nullptr: it has no number now
     uint32_t number;
     size_t length; // of what waits to be sent, of a get, or of an atomic's value
-    size_t sent;   // of what leaves in parts
     uint64_t cq_data;
     struct {
         fi_addr_t to;

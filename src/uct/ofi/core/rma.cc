@@ -41,7 +41,7 @@ ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote,
         if (UCS_UNLIKELY(ret != 0)) {
             return post_failed(ret);
         }
-        posted_other();
+        ring();
         return UCS_OK;
     }
     buffer_op *b = owner().get_buffer();
@@ -121,7 +121,7 @@ ssize_t ep::post_put(buffer_op *b)
     ssize_t ret = fi_writemsg(target, &message, owner().limit.put_flags | FI_COMPLETION);
     if (UCS_LIKELY(ret == 0)) {
         posted(b, op::kind::put, nullptr);
-        posted_other();
+        ring();
     }
     return ret;
 }
@@ -164,7 +164,7 @@ ucs_status_t ep::put_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
         return post_failed(ret, o);
     }
     posted(o, op::kind::put, completion);
-    posted_other();
+    ring();
     return UCS_INPROGRESS;
 }
 
@@ -200,7 +200,7 @@ ucs_status_t ep::get_short(void *buffer, unsigned length, uint64_t remote, uct_r
         return post_failed(ret, o);
     }
     posted(o, op::kind::get, nullptr);
-    posted_other();
+    ring();
     return UCS_OK;
 }
 
@@ -237,7 +237,7 @@ ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t lengt
         return post_failed(ret, b);
     }
     posted(b, op::kind::get_bcopy, completion);
-    posted_other();
+    ring();
     return UCS_INPROGRESS;
 }
 
@@ -273,7 +273,7 @@ ucs_status_t ep::get_zcopy(const uct_iov_t *iov, size_t count, uint64_t remote, 
         return post_failed(ret, o);
     }
     posted(o, op::kind::get, completion);
-    posted_other();
+    ring();
     return UCS_INPROGRESS;
 }
 

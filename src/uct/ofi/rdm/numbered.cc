@@ -45,7 +45,7 @@ ssize_t ep::post_numbered(buffer_op *b, size_t pieces, uint64_t data, uct_comple
         b->order = &order;
         b->number = order.posted();
         posted(b, op::kind::numbered_send, completion);
-        posted_message();
+        ring();
     }
     return ret;
 }

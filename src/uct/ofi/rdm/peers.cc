@@ -49,7 +49,6 @@ void peer::rest()
     }
     bell.reset();
     lock.reset();
-    fifo.reset();
     refused_since = unanswered_since = 0;
 }
 
@@ -175,9 +174,6 @@ void rdm_iface::look_after(peer &p)
         watch(p);
     }
     p.bell = std::make_unique<remote_bell>(p.about.bell);
-    if (fifo_wanted_) {
-        p.fifo = std::make_unique<send_fifo>(p.about.bell, id_);
-    }
 }
 
 // False: the interface is not of this process. Its own table tells, not the address.
@@ -291,8 +287,6 @@ void rdm_iface::clear_away(peer &p)
     }
     if (on_node_) {
         shm_file::remove_of_dead(p.name.c_str());
-        fifos_->owner_died(p.id);
-        parts_->sender_died(p.id);
     }
 }
 
@@ -361,7 +355,7 @@ void rdm_iface::bury_resting()
 // What a dead peer sent before is delivered first; then each endpoint to it fails once.
 UCS_NOINLINE unsigned rdm_iface::bury_dead()
 {
-    if (read_fifos() + poll_cq() > 0) {
+    if (poll_cq() > 0) {
         return 1; // come back when the queue is empty
     }
     someone_died_.store(false, std::memory_order_relaxed);

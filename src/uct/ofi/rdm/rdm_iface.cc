@@ -59,15 +59,14 @@ rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
       timeout_ns_(static_cast<uint64_t>(
           (config.v.connect_timeout < max_timeout ? config.v.connect_timeout : default_timeout) *
           1e9)),
-      on_node_(md.on_node()), fifo_wanted_(config.v.fifo)
+      on_node_(md.on_node())
 {
     check_limits(md);
     poll_ = poll<rdm_iface>;
     slow_ = domain.provider.polled_by_calls();
     if (on_node_) {
         shm_file::reap_stale();
-        bell_ = std::make_unique<doorbell>(sizeof(fifo_pages));
-        fifos_ = std::make_unique<receive_fifos>(bell_->room());
+        bell_ = std::make_unique<doorbell>();
     }
     open_endpoint(config);
     if (limit.tagged && (params.field_mask & UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB)) {
@@ -165,7 +164,7 @@ ucs_status_t rdm_iface::query(uct_iface_attr_t *attr)
     if (limit.tagged) {
         attr->cap.flags |= UCT_IFACE_FLAG_TAG_EAGER_SHORT | UCT_IFACE_FLAG_TAG_EAGER_BCOPY |
                            UCT_IFACE_FLAG_TAG_EAGER_ZCOPY;
-        size_t longest = limit.whole - sizeof(tag_prefix);
+        size_t longest = limit.segment - sizeof(tag_prefix);
         attr->cap.tag.recv = {.min_recv = 0,
                               .max_zcopy = SIZE_MAX,
                               .max_iov = limit.max_iov - tag_own_pieces,
@@ -277,9 +276,7 @@ void rdm_iface::connect(ep &from, const peer_address &to)
     from.target = ep_.get();
     from.address = remote.address;
     from.remote = &remote;
-    from.set_number(++numbered_);
     from.set_bell(remote.bell.get());
-    from.set_fifo(remote.fifo.get());
     remote.eps.push_back(&from);
     ++remote.refs;
     from.set_connected();
@@ -321,7 +318,7 @@ void rdm_iface::on_unowned(op *o, ucs_status_t status)
 
 unsigned rdm_iface::progress()
 {
-    unsigned count = fifos_ ? poll_on_node() : poll_cq();
+    unsigned count = poll_cq();
     waits_.polled(count);
     if (UCS_UNLIKELY(tags_ != nullptr)) {
         tags_->progress();
@@ -336,24 +333,6 @@ unsigned rdm_iface::progress()
         count += bury_dead();
     }
     return count;
-}
-
-// To ask the core takes ten times as long as to look into the queues: while messages come through
-// those, that is done every fourth time.
-UCS_ALWAYS_INLINE unsigned rdm_iface::poll_on_node()
-{
-    unsigned count = read_fifos();
-    if (count > 0) {
-        core_is_quiet_ = true;
-    }
-    if (core_is_quiet_ && ++polls_ % 4 != 0 && !has_outstanding()) {
-        return count;
-    }
-    unsigned from_core = poll_cq();
-    if (from_core > 0) {
-        core_is_quiet_ = false;
-    }
-    return count + from_core;
 }
 
 // An operation on remote memory that is refused by itself, as with a key that is not valid any
@@ -453,8 +432,7 @@ ucs_status_t rdm_iface::arm_bell()
     bell_->arm();
     // Nothing is read, but the core looks for messages.
     ssize_t ret = fi_cq_read(cq_.get(), nullptr, 0);
-    if (ret != -FI_EAGAIN || fifos_->has_messages() ||
-        someone_died_.load(std::memory_order_acquire)) {
+    if (ret != -FI_EAGAIN || someone_died_.load(std::memory_order_acquire)) {
         bell_->disarm();
         return UCS_ERR_BUSY;
     }

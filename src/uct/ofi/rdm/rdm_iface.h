@@ -37,7 +37,6 @@ struct peer {
     rdm_address about;
     std::unique_ptr<remote_bell> bell; // on-node
     std::unique_ptr<shm_lock> lock;    // on-node, of the peer's region
-    std::unique_ptr<send_fifo> fifo;   // on-node
     std::unique_ptr<send_order> order; // where messages have a prefix
     // The endpoints that carry its regions: that of its own domain, in keys of it first.
     struct carrier {
@@ -94,7 +93,6 @@ class rdm_iface final : public iface {
     void left_with_core(peer &p, bool failed) override;
     bool move_core() override;
     bool find_carrier(ep &from, const std::string &name, fi_addr_t *to_p) override;
-    uint64_t id() const { return id_; }
 
   private:
     ~rdm_iface() override;
@@ -126,7 +124,6 @@ class rdm_iface final : public iface {
     static bool watch_local(peer &p);
     void tell_local_peers();
     unsigned bury_dead();
-    unsigned poll_on_node();
     void declare_dead(peer &p, ucs_status_t cause);
     // It takes whatever has a connection, and makes a new one when that is lost.
     bool connects_itself() const { return domain.provider.sockets(); }
@@ -141,7 +138,6 @@ class rdm_iface final : public iface {
     uint64_t id_;
     uint64_t timeout_ns_;
     bool on_node_;
-    bool fifo_wanted_; // on-node
     std::string name_;
     std::unique_ptr<doorbell> bell_; // on-node
     std::unique_ptr<shm_lock> lock_; // on-node, of our own region
@@ -158,9 +154,6 @@ class rdm_iface final : public iface {
     std::vector<left_peer> left_peers_;
     uint32_t epochs_ = 0; // of orders, ever
     uint64_t buried_ = 0;
-    uint32_t numbered_ = 0;      // endpoints ever
-    unsigned polls_ = 0;         // see poll_on_node()
-    bool core_is_quiet_ = false; // what came last came through a queue
     std::atomic<bool> someone_died_ = false;
 };
 

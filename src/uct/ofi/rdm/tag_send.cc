@@ -100,9 +100,9 @@ ucs_status_t ep::tag_eager_zcopy(uct_tag_t tag, uint64_t imm, const uct_iov_t *i
                            most);
     }
     size_t length = iov_length(iov, count);
-    if (UCS_UNLIKELY(length > limit.whole - sizeof(tag_prefix))) {
+    if (UCS_UNLIKELY(length > limit.segment - sizeof(tag_prefix))) {
         return above_limit("uct_ep_tag_eager_zcopy: length", length,
-                           limit.whole - sizeof(tag_prefix));
+                           limit.segment - sizeof(tag_prefix));
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {

@@ -26,9 +26,9 @@ bool barrier_registered()
     return done;
 }
 
-bell_page *map_page(int fd, size_t size)
+bell_page *map_page(int fd)
 {
-    void *page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *page = mmap(nullptr, ucs::page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) {
         throw ucs::error(UCS_ERR_NO_MEMORY, "cannot map a doorbell: %s", strerror(errno));
     }
@@ -45,7 +45,7 @@ void write_byte(int fd)
 
 } // namespace
 
-doorbell::doorbell(size_t room) : size_(ucs::page_size() + room), nonce_(ucs::random_u64())
+doorbell::doorbell() : nonce_(ucs::random_u64())
 {
     static_assert(std::atomic<uint32_t>::is_always_lock_free);
     barrier_registered();
@@ -56,8 +56,8 @@ doorbell::doorbell(size_t room) : size_(ucs::page_size() + room), nonce_(ucs::ra
     read_fd_ = pipe_fds[0];
     write_fd_ = pipe_fds[1];
     try {
-        page_fd_ = create_memory(nonce_, size_);
-        page_ = map_page(page_fd_, size_);
+        page_fd_ = create_memory(nonce_, ucs::page_size());
+        page_ = map_page(page_fd_);
     } catch (...) {
         close_all();
         throw;
@@ -67,7 +67,7 @@ doorbell::doorbell(size_t room) : size_(ucs::page_size() + room), nonce_(ucs::ra
 
 doorbell::~doorbell()
 {
-    munmap(page_, size_);
+    munmap(page_, ucs::page_size());
     close_all();
 }
 
@@ -108,26 +108,11 @@ void doorbell::ring_self()
     write_byte(write_fd_);
 }
 
-void *doorbell::room() const
-{
-    return reinterpret_cast<char *>(page_) + ucs::page_size();
-}
-
-int open_room(const bell_address &address, size_t room)
-{
-    return open_memory({address.pid, address.page_fd}, address.nonce, ucs::page_size() + room);
-}
-
-off_t room_offset()
-{
-    return static_cast<off_t>(ucs::page_size());
-}
-
 remote_bell::remote_bell(const bell_address &address)
 {
-    int page_fd = open_room(address, 0);
+    int page_fd = open_memory({address.pid, address.page_fd}, address.nonce, ucs::page_size());
     try {
-        page_ = map_page(page_fd, ucs::page_size());
+        page_ = map_page(page_fd);
         pipe_fd_ = open_pipe({address.pid, address.pipe_fd}, page_->pipe);
     } catch (...) {
         close(page_fd);

@@ -18,9 +18,7 @@
 #include "uct/ofi/core/address.h"
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <sys/types.h>
 
 namespace uct::ofi {
 
@@ -33,8 +31,7 @@ struct bell_page {
 
 class doorbell {
   public:
-    // room: bytes behind the page, all zeros, that peers can map, too. Throws ucs::error.
-    explicit doorbell(size_t room = 0);
+    doorbell(); // throws ucs::error
     doorbell(const doorbell &) = delete;
     doorbell &operator=(const doorbell &) = delete;
     ~doorbell();
@@ -46,22 +43,16 @@ class doorbell {
     void arm();
     void disarm();
     void ring_self(); // from any thread
-    void *room() const;
 
   private:
     void close_all();
 
-    size_t size_;
     uint64_t nonce_;
     int page_fd_ = -1;
     int read_fd_ = -1;
     int write_fd_ = -1;
     bell_page *page_ = nullptr;
 };
-
-// A peer's room, which has that many bytes. The caller closes the descriptor. Throws ucs::error.
-int open_room(const bell_address &address, size_t room);
-off_t room_offset();
 
 class remote_bell {
   public:
