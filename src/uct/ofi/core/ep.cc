@@ -43,7 +43,7 @@ void ep::posted(op *o, op::kind what, uct_completion_t *completion)
 
 void ep::refused()
 {
-    if (bell_) {
+    if (sleeper_) {
         ring(); // the core may have left the peer a request of its own
     } else if (remote && !reached_) {
         owner().not_reached(*remote);

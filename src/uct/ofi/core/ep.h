@@ -7,7 +7,7 @@
 #include "ucs/sys.h"
 #include "uct/base/iface.h"
 #include "uct/ofi/core/iface.h"
-#include "uct/ofi/shm/doorbell.h"
+#include "uct/ofi/core/sleeper.h"
 
 #include <sys/uio.h>
 
@@ -102,7 +102,7 @@ class ep final : public uct::ep {
 
     fid_ep *target = nullptr;
     fi_addr_t address = FI_ADDR_UNSPEC;
-    void set_bell(remote_bell *bell) { bell_ = bell; }
+    void set_sleeper(sleeper *peer) { sleeper_ = peer; }
     // most: bytes of a batch that both sides have room for.
     void set_batch_room(size_t most);
 
@@ -201,21 +201,14 @@ class ep final : public uct::ep {
     // After each post: the peer may sleep.
     UCS_ALWAYS_INLINE void ring()
     {
-        if (bell_) {
-            if (UCS_UNLIKELY(bell_->fence)) {
-                std::atomic_thread_fence(std::memory_order_seq_cst);
-            } else {
-                std::atomic_signal_fence(std::memory_order_seq_cst);
-            }
-            if (UCS_UNLIKELY(bell_->word->load(std::memory_order_relaxed) != 0)) {
-                bell_->ring();
-            }
+        if (sleeper_) {
+            sleeper_->look();
         } else {
             reached_ = true;
         }
     }
 
-    remote_bell *bell_ = nullptr; // on-node
+    sleeper *sleeper_ = nullptr; // nullptr: the core wakes the peer
     ucs::list<op, &op::link> in_flight_;
     ucs::list<op, &op::link> held_ops_; // packed, and refused by the core for now
     buffer_op *batch_ = nullptr;        // small messages that wait for more
@@ -224,7 +217,7 @@ class ep final : public uct::ep {
     uint64_t burst_round_ = 0;          // the round of progress they were posted in
     uint64_t last_small_ = 0;           // when the last one of a burst had been posted
     uint64_t batch_begun_ = 0;          // when batch_ was
-    bool reached_ = false;              // a post succeeded; off-node
+    bool reached_ = false;              // a post succeeded; without a sleeper
     uint32_t injected_ = 0;             // messages since the last mark
     uint32_t marks_ = 0;                // on their way
     uint8_t fenced_ = 0;                // kinds of fences that are closed

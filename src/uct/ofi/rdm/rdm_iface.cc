@@ -276,7 +276,7 @@ void rdm_iface::connect(ep &from, const peer_address &to)
     from.target = ep_.get();
     from.address = remote.address;
     from.remote = &remote;
-    from.set_bell(remote.bell.get());
+    from.set_sleeper(remote.bell.get());
     remote.eps.push_back(&from);
     ++remote.refs;
     from.set_connected();

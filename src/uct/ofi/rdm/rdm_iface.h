@@ -10,6 +10,7 @@
 #include "uct/ofi/core/iface.h"
 #include "uct/ofi/quirks/shm_lock.h"
 #include "uct/ofi/rdm/tag.h"
+#include "uct/ofi/shm/doorbell.h"
 
 #include <atomic>
 #include <map>

@@ -122,8 +122,8 @@ remote_bell::remote_bell(const bell_address &address)
         throw;
     }
     close(page_fd);
-    word = &page_->word;
-    fence = address.fence != 0 || !barrier_registered();
+    word_ = &page_->word;
+    fence_ = address.fence != 0 || !barrier_registered();
 }
 
 remote_bell::~remote_bell()
@@ -134,9 +134,9 @@ remote_bell::~remote_bell()
     }
 }
 
-void remote_bell::ring()
+void remote_bell::wake()
 {
-    if (word->exchange(0, std::memory_order_relaxed) != 0) {
+    if (word_->exchange(0, std::memory_order_relaxed) != 0) {
         write_byte(pipe_fd_);
     }
 }

@@ -16,6 +16,7 @@
 #pragma once
 
 #include "uct/ofi/core/address.h"
+#include "uct/ofi/core/sleeper.h"
 
 #include <atomic>
 #include <cstdint>
@@ -54,18 +55,13 @@ class doorbell {
     bell_page *page_ = nullptr;
 };
 
-class remote_bell {
+class remote_bell final : public sleeper {
   public:
-    remote_bell() = default;
     explicit remote_bell(const bell_address &address); // throws ucs::error
-    remote_bell(const remote_bell &) = delete;
-    remote_bell &operator=(const remote_bell &) = delete;
-    ~remote_bell();
+    ~remote_bell() override;
 
-    std::atomic<uint32_t> *word = nullptr; // in page_
-    bool fence = true;                     // whether a sender executes one before it looks
-
-    void ring();
+    bool is_set() const { return word_->load(std::memory_order_relaxed) != 0; }
+    void wake() override;
 
   private:
     bell_page *page_ = nullptr;
