@@ -3,7 +3,6 @@
 // of the user's pieces behind the header.
 #include "ucs/copy.h"
 #include "uct/ofi/core/ep.h"
-#include "uct/ofi/tcp/batch.h"
 
 #include <cstring>
 #include <rdma/fi_endpoint.h>
@@ -19,8 +18,8 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
                      injected_ >= owner().limit.inject_run)) {
         return am_short_buffered(id, header, payload, length);
     }
-    if (owner().limit.batched > 0 && streaming(burst_alone)) {
-        return add_to_batch(id, &header, sizeof(header), payload, length, burst_alone);
+    if (gathers() && gathering_->joins(burst_alone, round())) {
+        return gathering_->add(id, &header, sizeof(header), payload, length, burst_alone);
     }
     alignas(16) char message[short_limit];
     memcpy(message, &header, sizeof(header));
@@ -30,7 +29,7 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
         return post_failed(ret);
     }
     ++injected_;
-    note_small(burst_alone);
+    went_alone(burst_alone);
     ring();
     return UCS_OK;
 }
@@ -95,14 +94,13 @@ ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned f
 // where nothing is gathered. `alone`: how many of a burst go by themselves.
 UCS_ALWAYS_INLINE ssize_t ep::send_small(buffer_op *b, uint8_t id, size_t length, unsigned alone)
 {
-    size_t most = owner().limit.batched;
-    if (most > 0 && length <= most && streaming(alone) &&
-        add_to_batch(id, nullptr, 0, b->data, length, alone) == UCS_OK) {
+    if (gathers() && length <= owner().limit.batched && gathering_->joins(alone, round()) &&
+        gathering_->add(id, nullptr, 0, b->data, length, alone) == UCS_OK) {
         owner().put(b);
         return static_cast<ssize_t>(length);
     }
     ssize_t sent = send_packed(b, id, length);
-    note_small(alone);
+    went_alone(alone);
     return sent;
 }
 
@@ -110,9 +108,7 @@ UCS_ALWAYS_INLINE ssize_t ep::send_small(buffer_op *b, uint8_t id, size_t length
 // held, and the endpoint is not ready until it went.
 ssize_t ep::send_packed(buffer_op *b, uint64_t data, size_t length)
 {
-    if (batch_) {
-        flush_batch();
-    }
+    send_gathered();
     b->what = op::kind::send;
     b->length = length;
     b->cq_data = data;
@@ -125,6 +121,16 @@ ssize_t ep::send_packed(buffer_op *b, uint64_t data, size_t length)
         hold_packed(b, op::kind::send);
     }
     return static_cast<ssize_t>(length);
+}
+
+// A message of the core with what was gathered; dropped when the endpoint has gone.
+void ep::post_gathered(buffer_op *b)
+{
+    if (UCS_UNLIKELY(!target || status() != UCS_OK)) {
+        owner().put(b);
+        return;
+    }
+    send_packed(b, am_batch, b->length);
 }
 
 void ep::hold_packed(buffer_op *b, op::kind what)
@@ -243,11 +249,8 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
         return above_limit("uct_ep_am_zcopy: length", header_length + iov_length(iov, count),
                            limit.segment);
     }
-    if (UCS_UNLIKELY(batch_ != nullptr)) {
-        flush_batch();
-        if (!ready()) {
-            return not_ready();
-        }
+    if (UCS_UNLIKELY(send_gathered() && !ready())) {
+        return not_ready();
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {

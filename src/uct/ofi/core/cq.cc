@@ -138,7 +138,7 @@ void iface::on_special(receive_op *r, const fi_cq_data_entry &entry)
         return;
     }
     if (entry.data & am_batch) {
-        deliver_batch(r, entry.len);
+        deliver_gathered(r->payload, entry.len);
     }
     repost(r);
 }

@@ -89,9 +89,7 @@ ucs_status_t ep::flush(unsigned flags, uct_completion_t *completion)
     if (UCS_UNLIKELY(status() != UCS_OK)) {
         return status();
     }
-    if (batch_) {
-        flush_batch();
-    }
+    send_gathered();
     if (!held_ops_.empty() || has_pending()) {
         return no_resource();
     }
@@ -113,9 +111,7 @@ ucs_status_t ep::flush(unsigned flags, uct_completion_t *completion)
 
 ucs_status_t ep::fence(unsigned)
 {
-    if (batch_) {
-        flush_batch();
-    }
+    send_gathered();
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (UCS_UNLIKELY(holds_overtaken())) {
         return no_resource();
@@ -294,9 +290,8 @@ void ep::fail_operations(ucs_status_t status)
 
 void ep::drop_unsent()
 {
-    if (op *batch = std::exchange(batch_, nullptr)) {
-        batch->link.unlink();
-        owner().put(batch);
+    if (gathering_ && gathering_->begun()) {
+        gathering_->drop();
     }
     while (op *o = held_ops_.pop_front()) {
         owner().put(o);
@@ -319,9 +314,7 @@ void ep::destroy()
     if (owner().failing_ == this) {
         owner().failing_ = nullptr;
     }
-    if (batch_) {
-        flush_batch();
-    }
+    send_gathered();
     end_for_user();
     if (remote) {
         owner().forget(*remote);

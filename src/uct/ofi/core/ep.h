@@ -4,12 +4,14 @@
 // connection, shared by all endpoints to one peer, sets and clears the target.
 #pragma once
 
-#include "ucs/sys.h"
 #include "uct/base/iface.h"
+#include "uct/ofi/core/gathering.h"
 #include "uct/ofi/core/iface.h"
 #include "uct/ofi/core/sleeper.h"
 
+#include <memory>
 #include <sys/uio.h>
+#include <utility>
 
 namespace uct::ofi {
 
@@ -81,8 +83,8 @@ class ep final : public uct::ep {
     void fail_operations(ucs_status_t status);
     // Ends everything for the user, though the core may not be done.
     void cancel();
-    // Sends what was gathered (batch.cc).
-    void flush_batch();
+    // Of its gathering.
+    void post_gathered(buffer_op *b);
 
     // Where an atomic operation's buffer has its operands: the value at 0.
     static constexpr size_t atomic_compare = 8;
@@ -103,8 +105,7 @@ class ep final : public uct::ep {
     fid_ep *target = nullptr;
     fi_addr_t address = FI_ADDR_UNSPEC;
     void set_sleeper(sleeper *peer) { sleeper_ = peer; }
-    // most: bytes of a batch that both sides have room for.
-    void set_batch_room(size_t most);
+    void set_gathering(std::unique_ptr<gathering> g) { gathering_ = std::move(g); }
 
     connection *conn = nullptr; // over connected endpoints
     peer *remote = nullptr;     // over connectionless ones
@@ -131,17 +132,22 @@ class ep final : public uct::ep {
     ssize_t post_numbered(buffer_op *b, size_t pieces, uint64_t data, uct_completion_t *completion);
     size_t fill_message(buffer_op *b, size_t header_length, const uct_iov_t *iov, size_t count);
     ssize_t send_small(buffer_op *b, uint8_t id, size_t length, unsigned alone);
-    bool streaming(unsigned alone);
-    // A small message went by itself. The time that the core took for it is not the program's
-    // pause.
-    void note_small(unsigned alone)
+    bool gathers() const { return gathering_ && owner().limit.batched > 0; }
+    void went_alone(unsigned alone)
     {
-        if (UCS_UNLIKELY(burst_ > 1 || burst_ >= alone)) {
-            last_small_ = ucs::monotonic_ns();
+        if (gathering_) {
+            gathering_->went_alone(alone);
         }
     }
-    UCS_NOINLINE ucs_status_t add_to_batch(uint8_t id, const void *head, size_t head_length,
-                                           const void *payload, size_t length, unsigned alone);
+    // Before anything else that the endpoint sends. False: nothing was gathered.
+    bool send_gathered()
+    {
+        bool begun = gathering_ && gathering_->begun();
+        if (UCS_UNLIKELY(begun)) {
+            gathering_->send();
+        }
+        return begun;
+    }
     // nullptr: there is no room.
     buffer_op *get_send_buffer()
     {
@@ -210,17 +216,12 @@ class ep final : public uct::ep {
 
     sleeper *sleeper_ = nullptr; // nullptr: the core wakes the peer
     ucs::list<op, &op::link> in_flight_;
-    ucs::list<op, &op::link> held_ops_; // packed, and refused by the core for now
-    buffer_op *batch_ = nullptr;        // small messages that wait for more
-    size_t batch_room_ = 0;             // bytes it may grow to; 0: nothing is gathered
-    unsigned burst_ = 0;                // small messages posted back to back
-    uint64_t burst_round_ = 0;          // the round of progress they were posted in
-    uint64_t last_small_ = 0;           // when the last one of a burst had been posted
-    uint64_t batch_begun_ = 0;          // when batch_ was
-    bool reached_ = false;              // a post succeeded; without a sleeper
-    uint32_t injected_ = 0;             // messages since the last mark
-    uint32_t marks_ = 0;                // on their way
-    uint8_t fenced_ = 0;                // kinds of fences that are closed
+    ucs::list<op, &op::link> held_ops_;    // packed, and refused by the core for now
+    std::unique_ptr<gathering> gathering_; // nullptr: each message goes by itself
+    bool reached_ = false;                 // a post succeeded; without a sleeper
+    uint32_t injected_ = 0;                // messages since the last mark
+    uint32_t marks_ = 0;                   // on their way
+    uint8_t fenced_ = 0;                   // kinds of fences that are closed
 };
 
 } // namespace uct::ofi

@@ -12,7 +12,7 @@ ucs_status_t iface::flush(unsigned flags, uct_completion_t *completion)
     if (flags & UCT_FLUSH_FLAG_CANCEL) {
         return UCS_ERR_UNSUPPORTED; // each endpoint by itself
     }
-    flush_batches();
+    send_gathered();
     // What waits has been taken from the user, or is the user's own request.
     if (has_waiting()) {
         return completion ? UCS_ERR_NO_RESOURCE : UCS_INPROGRESS;
@@ -44,7 +44,7 @@ bool iface::mark_flush(uct_completion_t *completion)
 
 ucs_status_t iface::fence(unsigned)
 {
-    flush_batches();
+    send_gathered();
     std::atomic_thread_fence(std::memory_order_seq_cst);
     bool overtaken = false;
     bool held = false;

@@ -24,7 +24,7 @@ namespace uct::ofi {
 // An active message travels as the bytes the handler gets; its id is in the low bits of the
 // completion data that the core carries along. The bits above are 0, but for what follows.
 constexpr uint64_t am_id_mask = UCT_AM_ID_MAX - 1;
-constexpr uint64_t am_batch = UCT_AM_ID_MAX;         // it is a batch (batch.h)
+constexpr uint64_t am_batch = UCT_AM_ID_MAX;         // it is several (gathering.h)
 constexpr uint64_t am_ping = 2 * UCT_AM_ID_MAX;      // it is for nobody: did it arrive?
 constexpr uint64_t am_sequenced = 4 * UCT_AM_ID_MAX; // it has a number (sequence.h)
 constexpr uint64_t am_special = am_batch | am_ping | am_sequenced;
@@ -48,7 +48,7 @@ struct limits {
     size_t max_header; // of am_zcopy
     size_t on_stack;   // largest am_short that goes without a pool buffer
     size_t max_iov;
-    size_t batched;     // largest active message that may join a batch
+    size_t batched;     // largest active message that may join others; 0: none
     uint64_t put_flags; // what makes the completion of a write mean that it is done at the target
     uint64_t atomic_flags; // the same of an atomic operation
     bool post_by_fetch;    // an atomic without result is one whose result is dropped
@@ -112,9 +112,7 @@ class iface : public uct::iface {
     // Polls the core without taking anything from its queue. False: where that serves nothing.
     virtual bool move_core() { return false; }
     // Sends what the endpoints gathered.
-    void flush_batches();
-    // A batch was begun: if nothing else comes, somebody must see to it that it goes soon.
-    virtual void batch_begun() {}
+    virtual void send_gathered() {}
 
     // Until it is empty. Used before an endpoint is declared dead.
     void drain_cq();
@@ -183,6 +181,8 @@ class iface : public uct::iface {
 
     // An operation failed at the core: the transport decides what it means for the endpoint.
     virtual void on_error(op *o, ucs_status_t status) = 0;
+    // A message with what the peer gathered.
+    virtual void deliver_gathered(char *, size_t) {}
     // An operation of no endpoint ended.
     virtual void on_unowned(op *, ucs_status_t) {}
 
@@ -199,7 +199,6 @@ class iface : public uct::iface {
     bool closing_ = false;
     std::unique_ptr<shared_receives> shared_; // with limit.shared, instead of posted receives
     std::unique_ptr<receive_order> order_;    // where messages have a prefix
-    ucs::list<op, &op::link> batches_;        // of all endpoints, not sent yet
     ucs::async_watch event_watch_;            // reset before the descriptor goes
 
   private:
@@ -225,7 +224,6 @@ class iface : public uct::iface {
     void take_shared_back(op *o);
     UCS_NOINLINE void on_special(receive_op *r, const fi_cq_data_entry &entry);
     UCS_NOINLINE unsigned keep_alive();
-    void deliver_batch(receive_op *r, size_t length);
     void deliver_in_order(receive_op *r, const fi_cq_data_entry &entry);
     void restore_release(receive_op *r);
     void post_another();

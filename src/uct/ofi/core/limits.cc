@@ -121,9 +121,6 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config)
     l.max_short = std::clamp(l.inject, least_short, short_limit);
     l.max_header = std::min<size_t>(l.segment, 512);
     l.on_stack = std::min(l.inject, l.max_short);
-    l.batched = domain.provider.sockets() && domain.provider.msg()
-                    ? std::min(config.v.batch, l.segment / 4)
-                    : 0;
     // shm's queue has a bound of its own.
     l.inject_run = domain.on_node() ? SIZE_MAX : std::max(config.v.backlog / ep::most_marks, 1u);
     l.inject_run = l.prefix ? 0 : l.inject_run;

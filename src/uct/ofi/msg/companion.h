@@ -4,13 +4,19 @@
 // lock held.
 #pragma once
 
+#include "ucs/list.h"
+#include "uct/ofi/core/gathering.h"
+
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace uct::ofi {
 
 class connection;
+class ep;
 
 class companion {
   public:
@@ -30,12 +36,24 @@ class companion {
     // Looks after the peers of connections that are up: asks those that say nothing whether they
     // are there, and returns the connections whose peers have gone without a word.
     virtual std::vector<connection *> check(const std::vector<connection *> &all) = 0;
-    // An endpoint gathers messages: if nothing else comes, they are to leave soon.
-    virtual void batch_begun() = 0;
+    // For a new endpoint; nullptr: it gathers nothing. room: bytes of a message of the core that
+    // both sides have.
+    virtual std::unique_ptr<gathering> gather(ep &e, size_t room) = 0;
+    virtual void deliver_gathered(char *data, size_t length) = 0;
+    // What endpoints have: before a round of progress and after it, and before a flush.
+    void send_gathered()
+    {
+        while (gathering *g = begun_.front()) {
+            g->send();
+        }
+    }
     // Memory of the domain may be read by peers from now on. Called once.
     virtual void exposed() = 0;
     // The interface closes. Nothing of it is used after this, and no thread runs.
     virtual void stop() = 0;
+
+  protected:
+    ucs::list<gathering, &gathering::link> begun_;
 
   private:
     std::atomic<uint64_t> polls_ = 0;

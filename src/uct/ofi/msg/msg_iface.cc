@@ -160,7 +160,7 @@ void msg_iface::close()
     if (companion_) {
         companion_->stop();
     }
-    flush_batches();
+    send_gathered();
     delete this;
 }
 
@@ -240,8 +240,11 @@ void msg_iface::connect(ep &from, const peer_address &to)
     if (!c) {
         c = &connect_to(device, address);
     }
+    if (companion_) { // this may find no memory
+        from.set_gathering(
+            companion_->gather(from, std::min<size_t>(limit.segment, address.segment)));
+    }
     from.conn = c;
-    from.set_batch_room(std::min<size_t>(limit.segment, address.segment));
     c->eps.push_back(&from);
     if (c->now == connection::state::connected) {
         from.target = c->endpoint.get();
@@ -287,10 +290,11 @@ connection *msg_iface::find(uint64_t id)
     return found == connections_.end() ? nullptr : found->second.get();
 }
 
-void msg_iface::batch_begun()
+void msg_iface::deliver_gathered(char *data, size_t length)
 {
-    owner.hasten(static_cast<uct::iface *>(this));
-    companion_->batch_begun();
+    if (companion_) {
+        companion_->deliver_gathered(data, length);
+    }
 }
 
 int msg_iface::reads_fd() const
@@ -313,7 +317,7 @@ unsigned msg_iface::progress()
 {
     ucs::biased_lock::owner owner(lock_);
     unsigned count = 0;
-    flush_batches();
+    send_gathered();
     if (companion_) {
         companion_->polled();
         if (UCS_UNLIKELY(!exposed_ && domain.exposed.load(std::memory_order_relaxed))) {
@@ -333,7 +337,7 @@ unsigned msg_iface::progress()
         count += fail_broken();
     }
     count += progress_flushes() + progress_pending();
-    flush_batches(); // of the handlers
+    send_gathered(); // of the handlers
     return count;
 }
 
@@ -401,7 +405,7 @@ ucs_status_t msg_iface::event_fd_get(int *fd_p)
 
 ucs_status_t msg_iface::event_arm(unsigned)
 {
-    flush_batches();
+    send_gathered();
     end_silent();
     ucs_status_t status = waits_.arm();
     if (status == UCS_OK) {
@@ -421,9 +425,7 @@ ucs_status_t msg_iface::event_arm(unsigned)
 uct_iface *open_msg_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
                           const uct_iface_config &config)
 {
-    auto *iface = new msg_iface(worker, domain, params, config);
-    iface->limit.batched = 0; // nobody sees to it that a batch leaves
-    return iface;
+    return new msg_iface(worker, domain, params, config);
 }
 
 } // namespace uct::ofi

@@ -32,6 +32,12 @@ class msg_iface final : public iface {
     unsigned progress();
     void close();
     void probe(ep &e) override;
+    void send_gathered() override
+    {
+        if (companion_) {
+            companion_->send_gathered();
+        }
+    }
 
     // An endpoint that leaves has sent what it could; the connection stays.
     connection *find(uint64_t id);
@@ -53,7 +59,7 @@ class msg_iface final : public iface {
     void listen(port_range ports);
     int listen_at(uint16_t port);
     int listen_within(port_range ports);
-    void batch_begun() override;
+    void deliver_gathered(char *data, size_t length) override;
     std::vector<fid_t> wait_fids() const;
     void open_receives(unsigned count);
     void open_endpoint(connection &c, fi_info *info);

@@ -133,7 +133,7 @@ void attendant::look_at_batches()
     if (!lock.try_visit()) {
         return;
     }
-    home_.flush_batches();
+    home_.send_gathered();
     if (++quiet_ticks_ >= quiet_limit) {
         ticking_.store(false, std::memory_order_relaxed); // the owner looks at it under the lock
     }

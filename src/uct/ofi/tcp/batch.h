@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Small active messages that one endpoint posts faster than the core sends them one by one leave
-// together in one message of the core, whose completion data has am_batch. It is a sequence of
+// Small active messages that were gathered (core/gathering.h), as one message of the core: a
+// sequence of
 //
 //   0       4   5        8
 //   length  id  0        payload ...  zeros up to a multiple of 8
 //
-// Nothing is gathered before burst_alone messages were posted back to back: in the same round of
-// progress, with pauses of the program no longer than burst_gap_ns between them. Of those that
-// announce what takes long (UCT_SEND_FLAG_BATCH) only the first goes by itself. A batch leaves when
-// it is full or batch_age_ns old, with the message that follows a longer pause or would have gone
-// by itself, before anything else that the endpoint sends, at the next progress, and, when the
-// program does not call in any more, by the attendant.
+// A batch leaves when it is full or batch_age_ns old, with the message that follows a longer pause
+// or would have gone by itself, before anything else that the endpoint sends, at the next progress,
+// and, when the program does not call in any more, by the attendant.
 #pragma once
+
+#include "uct/ofi/core/gathering.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace uct::ofi {
+
+class ep;
+class msg_iface;
+class tcp_companion;
 
 struct batch_record {
     uint32_t length; // of the payload
@@ -30,9 +33,32 @@ constexpr size_t batch_step(size_t length)
     return sizeof(batch_record) + (length + 7) / 8 * 8;
 }
 
-constexpr unsigned burst_alone = 8;
-constexpr unsigned announced_alone = 1;
-constexpr uint64_t burst_gap_ns = 5'000;
 constexpr uint64_t batch_age_ns = 10'000;
+
+class batch final : public gathering {
+  public:
+    // room: bytes it may grow to.
+    batch(ep &sender, tcp_companion &tcp, msg_iface &home, size_t room)
+        : sender_(sender), tcp_(tcp), home_(home), room_(room)
+    {
+    }
+
+    ucs_status_t add(uint8_t id, const void *head, size_t head_length, const void *payload,
+                     size_t length, unsigned alone) override;
+    void send() override;
+    void drop() override;
+
+  private:
+    buffer_op *take();
+
+    ep &sender_;
+    tcp_companion &tcp_;
+    msg_iface &home_;
+    const size_t room_;
+    uint64_t begun_at_ = 0;
+};
+
+// Runs the handlers of what is in one that arrived. What does not look like it is dropped.
+void deliver_batch(msg_iface &home, char *data, size_t length);
 
 } // namespace uct::ofi

@@ -4,8 +4,11 @@
 
 #include "ucs/error.h"
 #include "ucs/sockaddr.h"
+#include "uct/ofi/tcp/batch.h"
 #include "uct/ofi/tcp/pacing.h"
 #include "uct/ofi/tcp/tcp_state.h"
+
+#include <algorithm>
 
 namespace uct::ofi {
 
@@ -20,9 +23,7 @@ constexpr unsigned dead_after = 4;
 tcp_companion::tcp_companion(msg_iface &home, const uct_iface_config &config)
     : home_(home), attend_(config.v.attend), unpace_(!config.v.local_pacing && system_paces())
 {
-    if (!attend_) {
-        home_.limit.batched = 0;
-    }
+    home_.limit.batched = attend_ ? std::min(config.v.batch, home_.limit.segment / 4) : 0;
 }
 
 void tcp_companion::connected(connection &c)
@@ -66,8 +67,23 @@ void tcp_companion::hire()
     }
 }
 
-void tcp_companion::batch_begun()
+// A peer without room for a record of the largest message that joins gets none.
+std::unique_ptr<gathering> tcp_companion::gather(ep &e, size_t room)
 {
+    size_t most = home_.limit.batched;
+    return most > 0 && batch_step(most) <= room ? std::make_unique<batch>(e, *this, home_, room)
+                                                : nullptr;
+}
+
+void tcp_companion::deliver_gathered(char *data, size_t length)
+{
+    deliver_batch(home_, data, length);
+}
+
+void tcp_companion::begun(gathering &g)
+{
+    begun_.push_back(&g);
+    home_.owner.hasten(static_cast<uct::iface *>(&home_));
     if (UCS_UNLIKELY(!attendant_)) {
         hire();
     }

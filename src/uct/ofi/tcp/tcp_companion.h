@@ -17,9 +17,12 @@ class tcp_companion final : public companion {
 
     void connected(connection &c) override;
     std::vector<connection *> check(const std::vector<connection *> &all) override;
-    void batch_begun() override;
+    std::unique_ptr<gathering> gather(ep &e, size_t room) override;
+    void deliver_gathered(char *data, size_t length) override;
     void exposed() override;
     void stop() override { attendant_.reset(); }
+    // A batch was begun: if nothing else comes, it is to leave soon.
+    void begun(gathering &g);
 
   private:
     UCS_NOINLINE void hire();
