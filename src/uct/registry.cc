@@ -9,6 +9,7 @@
 #include "uct/ofi/core/component.h"
 #include "uct/ofi/msg/msg_iface.h"
 #include "uct/ofi/rdm/rdm_iface.h"
+#include "uct/ofi/shm/limits.h"
 #include "uct/ofi/tcp/tcp_companion.h"
 #include "uct/self/self.h"
 #include "uct/sm/sm.h"
@@ -17,9 +18,15 @@ namespace uct {
 
 namespace {
 
-constexpr ofi::doors msg_doors = {ofi::open_msg_iface, ofi::open_cm};
-constexpr ofi::doors tcp_doors = {ofi::open_tcp_iface, ofi::open_cm};
-constexpr ofi::doors rdm_doors = {ofi::open_rdm_iface, nullptr};
+constexpr ofi::doors msg_doors = {ofi::open_msg_iface, ofi::open_cm, ofi::find_limits};
+constexpr ofi::doors tcp_doors = {ofi::open_tcp_iface, ofi::open_cm, ofi::find_limits};
+constexpr ofi::doors rdm_doors = {ofi::open_rdm_iface, nullptr, ofi::find_limits};
+constexpr ofi::doors shm_doors = {ofi::open_rdm_iface, nullptr, ofi::shm_limits};
+
+const ofi::doors &doors_of(const ofi::core &c)
+{
+    return c.on_node() ? shm_doors : !c.msg() ? rdm_doors : c.sockets() ? tcp_doors : msg_doors;
+}
 
 } // namespace
 
@@ -46,8 +53,7 @@ const std::vector<uct_component_h> &core_components()
         auto *list = new std::vector<uct_component_h>;
         for (const ofi::core &c : ofi::cores()) {
             know_variables(c.transport);
-            const ofi::doors &connected = c.sockets() ? tcp_doors : msg_doors;
-            list->push_back(new ofi::component(c, c.msg() ? connected : rdm_doors));
+            list->push_back(new ofi::component(c, doors_of(c)));
         }
         return list;
     }();

@@ -2,6 +2,7 @@
 // Names of the memory domains: "shm" for the host's memory, else the device's name.
 #include "uct/ofi/core/component.h"
 
+#include "uct/ofi/core/iface.h"
 #include "uct/ofi/core/md.h"
 
 #include <memory>
@@ -46,6 +47,11 @@ uct_md *component::open_md(const std::string &wanted, const uct_md_config &confi
     }
     throw ucs::error(UCS_ERR_NO_DEVICE, "uct_md_open: component %s has no memory domain \"%s\"",
                      name.c_str(), wanted.c_str());
+}
+
+limits component::limits_of(const md &domain, const uct_iface_config &config) const
+{
+    return doors_.limits_of(domain, config);
 }
 
 uct_cm *component::open_cm(uct_worker *worker, const uct_cm_config &config)

@@ -10,6 +10,7 @@
 namespace uct::ofi {
 
 class md;
+struct limits;
 
 // How a kind of core provider is opened: the folder of that kind gives these, uct/registry.cc
 // brings them together.
@@ -19,6 +20,7 @@ struct doors {
     uct_cm *(*open_cm)(
         const core &c, uct_component &component, uct_worker *worker,
         const uct_cm_config &config); // nullptr: no connection manager; throws ucs::error
+    limits (*limits_of)(const md &domain, const uct_iface_config &config);
 };
 
 class component final : public uct_component {
@@ -38,6 +40,8 @@ class component final : public uct_component {
     {
         return doors_.open_iface(worker, domain, params, config);
     }
+
+    limits limits_of(const md &domain, const uct_iface_config &config) const;
 
     // How long the part of a packed key is that names the endpoint which carries the region. An md
     // of ours says so when it is opened: before, there is nothing that a key could be used with.

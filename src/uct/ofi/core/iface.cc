@@ -2,6 +2,7 @@
 // Opening what both kinds of interface have.
 #include "uct/ofi/core/iface.h"
 
+#include "uct/ofi/core/component.h"
 #include "uct/ofi/core/ep.h"
 #include "uct/ofi/core/error.h"
 
@@ -39,8 +40,8 @@ layout receive_layout(size_t headroom, size_t segment, size_t align, size_t alig
 iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct::ofi::md &owner_md,
              const uct_iface_params_t &params, const uct_iface_config &config)
     : uct::iface(table, worker, owner_md, params), domain(owner_md),
-      limit(find_limits(owner_md, config)), tx_queue_len(config.v.tx_queue_len),
-      max_num_eps(config.v.max_num_eps),
+      limit(static_cast<ofi::component &>(owner_md.component).limits_of(owner_md, config)),
+      tx_queue_len(config.v.tx_queue_len), max_num_eps(config.v.max_num_eps),
       signal_cpu(params.field_mask & UCT_IFACE_PARAM_FIELD_CPU_MASK
                      ? ucs_cpu_set_find_lcs(&params.cpu_mask)
                      : -1),

@@ -8,6 +8,7 @@
 #include "uct/base/iface.h"
 #include "uct/ofi/core/fid.h"
 #include "uct/ofi/core/keepalive.h"
+#include "uct/ofi/core/limits.h"
 #include "uct/ofi/core/md.h"
 #include "uct/ofi/core/op.h"
 #include "uct/ofi/core/sequence.h"
@@ -29,43 +30,7 @@ constexpr uint64_t am_ping = 2 * UCT_AM_ID_MAX;      // it is for nobody: did it
 constexpr uint64_t am_sequenced = 4 * UCT_AM_ID_MAX; // it has a number (sequence.h)
 constexpr uint64_t am_special = am_batch | am_ping | am_sequenced;
 
-// Masks of UCS_BIT(UCT_ATOMIC_OP_*) that the core carries out.
-struct atomic_ops {
-    uint64_t post;
-    uint64_t fetch;
-};
-
-atomic_ops find_atomics(const ofi::md &domain, fi_datatype type); // amo.cc
-
 struct peer; // of connectionless cores
-
-// Set at open, read by every operation.
-struct limits {
-    size_t inject;     // largest message the core copies at once
-    size_t segment;    // largest active message; the size of every buffer
-    size_t prefix;     // before each active message, to put it in order; 0: the core keeps order
-    size_t max_short;  // largest am_short and put_short
-    size_t max_header; // of am_zcopy
-    size_t on_stack;   // largest am_short that goes without a pool buffer
-    size_t max_iov;
-    size_t batched;     // largest active message that may join others; 0: none
-    uint64_t put_flags; // what makes the completion of a write mean that it is done at the target
-    uint64_t atomic_flags; // the same of an atomic operation
-    bool post_by_fetch;    // an atomic without result is one whose result is dropped
-    uint64_t overtaken;    // kinds of operations, by bits, that later ones may overtake
-    atomic_ops atomic32;
-    atomic_ops atomic64;
-    bool rma;
-    bool tagged;        // the core matches tags
-    bool shared;        // messages share receive buffers
-    bool immediate_rma; // a write or read is done when it was posted
-    size_t put_inject;  // largest write that is injected, and done then
-    size_t inject_run;  // messages injected between two marks (ep.h)
-};
-
-constexpr size_t short_limit = 1024; // of max_short: beyond, a pool buffer costs no more
-
-limits find_limits(const ofi::md &domain, const uct_iface_config &config); // limits.cc
 
 // What a caller gave as the address of a peer. Lengths are SIZE_MAX where he does not know.
 struct peer_address {
