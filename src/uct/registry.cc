@@ -10,6 +10,7 @@
 #include "uct/ofi/msg/msg_iface.h"
 #include "uct/ofi/rdm/rdm_iface.h"
 #include "uct/ofi/shm/limits.h"
+#include "uct/ofi/shm/node.h"
 #include "uct/ofi/tcp/tcp_companion.h"
 #include "uct/self/self.h"
 #include "uct/sm/sm.h"
@@ -21,7 +22,7 @@ namespace {
 constexpr ofi::doors msg_doors = {ofi::open_msg_iface, ofi::open_cm, ofi::find_limits};
 constexpr ofi::doors tcp_doors = {ofi::open_tcp_iface, ofi::open_cm, ofi::find_limits};
 constexpr ofi::doors rdm_doors = {ofi::open_rdm_iface, nullptr, ofi::find_limits};
-constexpr ofi::doors shm_doors = {ofi::open_rdm_iface, nullptr, ofi::shm_limits};
+constexpr ofi::doors shm_doors = {ofi::open_shm_iface, nullptr, ofi::shm_limits};
 
 const ofi::doors &doors_of(const ofi::core &c)
 {

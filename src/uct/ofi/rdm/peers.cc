@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The life of a peer: found, watched, dead, forgotten.
 #include "uct/ofi/core/error.h"
-#include "uct/ofi/quirks/shm_file.h"
-#include "uct/ofi/quirks/shm_queue.h"
 #include "uct/ofi/rdm/local_interfaces.h"
 #include "uct/ofi/rdm/rdm_iface.h"
 
 #include <algorithm>
 #include <cstring>
-#include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace uct::ofi {
@@ -42,13 +38,7 @@ peer::~peer()
 
 void peer::rest()
 {
-    watch.reset();
-    if (pid_fd >= 0) {
-        ::close(pid_fd);
-        pid_fd = -1;
-    }
-    bell.reset();
-    lock.reset();
+    near.reset();
     refused_since = unanswered_since = 0;
 }
 
@@ -63,14 +53,10 @@ void rdm_iface::tell_local_peers()
     local_interfaces &all = local_interfaces::get();
     std::lock_guard guard(all.mutex);
     for (peer *p : all.by_id[id_].watchers) {
-        if (on_node_) {
+        if (node_) {
             p->kept = core;
         }
-        p->dead.store(true, std::memory_order_release);
-        p->home->someone_died_.store(true, std::memory_order_release);
-        if (p->home->bell_) {
-            p->home->bell_->ring_self();
-        }
+        p->home->process_died(*p);
     }
     all.by_id.erase(id_);
 }
@@ -119,7 +105,7 @@ peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
     p->id = about.id;
     p->about = about;
     p->name.assign(name, about.name_length());
-    if (on_node_ && !shm_file::is_there(p->name, static_cast<pid_t>(about.bell.pid), about.birth)) {
+    if (node_ && !node_->has(about, p->name)) {
         throw ucs::error(UCS_ERR_UNREACHABLE,
                          "uct_ep_create: the peer's process has no such file in /dev/shm");
     }
@@ -156,24 +142,23 @@ peer &rdm_iface::wake(peer &p)
     if (p.dead.load(std::memory_order_acquire)) {
         throw ucs::error(UCS_ERR_UNREACHABLE, "uct_ep_create: the interface is closed");
     }
-    p.bell = std::make_unique<remote_bell>(p.about.bell);
+    p.near->begin();
     return *peers_.insert(resting_.extract(p.id)).position->second;
 }
 
 void rdm_iface::look_after(peer &p)
 {
     bool local = watch_local(p);
-    if (!local && claims_this_process(p.about, on_node_)) {
+    if (!local && claims_this_process(p.about, node_ != nullptr)) {
         throw ucs::error(UCS_ERR_UNREACHABLE, "uct_ep_create: this process has no such interface");
     }
-    if (!on_node_) {
-        return;
+    if (node_) {
+        std::function<void()> died;
+        if (!local) {
+            died = [&p] { p.home->process_died(p); };
+        }
+        p.near = node_->meet(p.about, p.name, std::move(died));
     }
-    p.lock = std::make_unique<shm_lock>(p.name);
-    if (!local) {
-        watch(p);
-    }
-    p.bell = std::make_unique<remote_bell>(p.about.bell);
 }
 
 // False: the interface is not of this process. Its own table tells, not the address.
@@ -188,28 +173,14 @@ bool rdm_iface::watch_local(peer &p)
     return local != nullptr;
 }
 
-void rdm_iface::watch(peer &p)
+// From any thread.
+void rdm_iface::process_died(peer &p)
 {
-    auto pid = static_cast<pid_t>(p.about.bell.pid);
-    p.pid_fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-    if (p.pid_fd < 0 || ucs::process_birth(pid) != p.about.birth) {
-        throw ucs::error(UCS_ERR_UNREACHABLE, "process %d, to which an endpoint was asked, is gone",
-                         pid);
+    p.dead.store(true, std::memory_order_release);
+    someone_died_.store(true, std::memory_order_release);
+    if (node_) {
+        node_->ring();
     }
-    p.watch = ucs::async_watch::fd(
-        p.pid_fd, EPOLLIN | EPOLLONESHOT,
-        [](void *arg, uint32_t) {
-            auto *dead = static_cast<peer *>(arg);
-            if (!shm_lock::repair({dead->home->lock_.get(), dead->lock.get()}) ||
-                !repair_shm_queues(dead->home->name_)) {
-                dead->watch.set_events(EPOLLIN | EPOLLONESHOT); // again
-                return;
-            }
-            dead->dead.store(true, std::memory_order_relaxed);
-            dead->home->someone_died_.store(true, std::memory_order_release);
-            dead->home->bell_->ring_self();
-        },
-        &p);
 }
 
 // shm does not bear that a peer is removed which it still has something of: a message that the peer
@@ -221,7 +192,7 @@ void rdm_iface::forget(peer &p)
     if (--p.refs > 0) {
         return;
     }
-    if (on_node_) {
+    if (node_) {
         put_to_rest(p);
         return;
     }
@@ -271,7 +242,9 @@ bool rdm_iface::find_carrier(ep &from, const std::string &name, fi_addr_t *to_p)
 
 void rdm_iface::put_to_rest(peer &p)
 {
-    p.bell.reset();
+    if (p.near) {
+        p.near->rest();
+    }
     resting_.insert(peers_.extract(p.id));
     if (p.dead.load(std::memory_order_acquire)) {
         bury(p);
@@ -285,8 +258,8 @@ void rdm_iface::clear_away(peer &p)
     if (order_) {
         order_->sender_died(p.id);
     }
-    if (on_node_) {
-        shm_file::remove_of_dead(p.name.c_str());
+    if (node_) {
+        node_->clear_away(p.name);
     }
 }
 
@@ -331,7 +304,7 @@ void rdm_iface::bury_closed()
         return;
     }
     for (auto &[id, p] : resting_) {
-        if (!p->failed && !shm_file::present(p->name.c_str())) {
+        if (!p->failed && !node_->is_open(p->name)) {
             p->dead.store(true, std::memory_order_relaxed);
         }
     }

@@ -7,15 +7,11 @@
 #include "uct/base/ops.h"
 #include "uct/base/transport.h"
 #include "uct/ofi/core/error.h"
-#include "uct/ofi/quirks/shm_file.h"
 #include "uct/ofi/rdm/local_interfaces.h"
 
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace uct::ofi {
@@ -34,8 +30,7 @@ const uct_iface_ops_t &table()
     return ops;
 }
 
-// shm crashes when an endpoint is closed that it could not enable for want of descriptors, and the
-// kernel ends the process when shm makes its file, whose size it does not tell, above the limit.
+// shm crashes when an endpoint is closed that it could not enable for want of descriptors.
 void check_limits(const ofi::md &md)
 {
     constexpr unsigned most_descriptors = 16; // that opening takes
@@ -44,29 +39,22 @@ void check_limits(const ofi::md &md)
                          "%s needs %u descriptors, and fewer are left (limit: RLIMIT_NOFILE)",
                          md.provider.transport.c_str(), most_descriptors);
     }
-    rlimit size{};
-    if (md.on_node() && getrlimit(RLIMIT_FSIZE, &size) == 0 && size.rlim_cur != RLIM_INFINITY) {
-        throw ucs::error(UCS_ERR_NO_RESOURCE, "%s is not opened where RLIMIT_FSIZE is set",
-                         md.provider.transport.c_str());
-    }
 }
 
 } // namespace
 
 rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &params,
-                     const uct_iface_config &config)
+                     const uct_iface_config &config, make_node *on_node)
     : iface(table(), worker, md, params, config), id_(ucs::random_u64()),
       timeout_ns_(static_cast<uint64_t>(
           (config.v.connect_timeout < max_timeout ? config.v.connect_timeout : default_timeout) *
-          1e9)),
-      on_node_(md.on_node())
+          1e9))
 {
     check_limits(md);
     poll_ = poll<rdm_iface>;
     slow_ = domain.provider.polled_by_calls();
-    if (on_node_) {
-        shm_file::reap_stale();
-        bell_ = std::make_unique<doorbell>();
+    if (on_node) {
+        node_ = on_node(md);
     }
     open_endpoint(config);
     if (limit.tagged && (params.field_mask & UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB)) {
@@ -83,12 +71,8 @@ void rdm_iface::open_endpoint(const uct_iface_config &config)
     if (tx_queue_len) {
         info->tx_attr->size = std::min<size_t>(info->tx_attr->size, tx_queue_len);
     }
-    if (on_node_) {
-        // The file behind the endpoint gets a name that tells whose it is.
-        std::string name = shm_file::make_name();
-        free(info->src_addr);
-        info->src_addr = strdup(name.c_str());
-        info->src_addrlen = name.size() + 1;
+    if (node_) {
+        node_->name_endpoint(info.get());
     }
     cq_ = open_cq(info->rx_attr->size + info->tx_attr->size);
     if (domain.has_wait_fd()) {
@@ -117,8 +101,8 @@ void rdm_iface::open_endpoint(const uct_iface_config &config)
     size_t length = sizeof(address);
     check(fi_getname(&endpoint->fid, address, &length), "fi_getname");
     name_.assign(address, length);
-    if (on_node_) {
-        lock_ = std::make_unique<shm_lock>(name_);
+    if (node_) {
+        node_->opened(name_);
     }
     if (limit.shared) {
         post_shared_receives(endpoint, config);
@@ -138,9 +122,6 @@ rdm_iface::~rdm_iface()
         peers->clear();
     }
     tell_local_peers();
-    if (on_node_) {
-        ucs::guard([] { shm_file::reap_stale(); });
-    }
 }
 
 void rdm_iface::close()
@@ -156,7 +137,7 @@ ucs_status_t rdm_iface::query(uct_iface_attr_t *attr)
     attr->ep_addr_len = attr->iface_addr_len;
     sockaddr_storage own = own_sockaddr();
     set_figures(attr, ucs::sockaddr_is_loopback(reinterpret_cast<const sockaddr *>(&own)));
-    if (on_node_) {
+    if (node_) {
         attr->cap.flags |= UCT_IFACE_FLAG_EP_KEEPALIVE;
     } else {
         attr->cap.flags |= UCT_IFACE_FLAG_INTER_NODE;
@@ -174,7 +155,7 @@ ucs_status_t rdm_iface::query(uct_iface_attr_t *attr)
                                .max_zcopy = longest,
                                .max_iov = limit.max_iov - 1};
     }
-    if (on_node_ || domain.has_wait_fd()) {
+    if (node_ || domain.has_wait_fd()) {
         attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV |
                                 UCT_IFACE_FLAG_EVENT_FD | UCT_IFACE_FLAG_EVENT_ASYNC_CB;
     }
@@ -197,7 +178,7 @@ ucs_status_t rdm_iface::get_device_address(uct_device_addr_t *address)
     device_address a{};
     a.header =
         make_header(address_kind::device, transport_hash(domain.provider.transport), sizeof(a));
-    if (on_node_) {
+    if (node_) {
         a.host = shared_memory_identity();
     } else {
         set_inet(own_sockaddr(), &a);
@@ -213,8 +194,8 @@ ucs_status_t rdm_iface::write_address(uct_iface_addr_t *address)
                            sizeof(a) + name_.size());
     a.id = id_;
     a.bell.pid = static_cast<uint32_t>(getpid());
-    if (bell_) {
-        a.bell = bell_->address();
+    if (node_) {
+        a.bell = node_->address();
     }
     a.birth = ucs::process_birth(getpid());
     memcpy(address, &a, sizeof(a));
@@ -229,7 +210,7 @@ int rdm_iface::is_reachable(const uct_device_addr_t *device, const uct_iface_add
     if (!device || !read_address(device, SIZE_MAX, address_kind::device, transport, &d)) {
         return 0;
     }
-    if (on_node_ ? d.host != shared_memory_identity() : !inet_reachable(d, own_sockaddr())) {
+    if (node_ ? d.host != shared_memory_identity() : !inet_reachable(d, own_sockaddr())) {
         return 0;
     }
     rdm_address a;
@@ -241,8 +222,7 @@ int rdm_iface::is_reachable(const uct_device_addr_t *device, const uct_iface_add
     }
     // Namespaces can differ where the identity does not show it: try.
     const char *name = reinterpret_cast<const char *>(address) + sizeof(a);
-    return !on_node_ || shm_file::is_there(std::string(name, a.name_length()),
-                                           static_cast<pid_t>(a.bell.pid), a.birth);
+    return !node_ || node_->has(a, std::string(name, a.name_length()));
 }
 
 // Interfaces that number their messages understand each other, and the others do.
@@ -276,7 +256,7 @@ void rdm_iface::connect(ep &from, const peer_address &to)
     from.target = ep_.get();
     from.address = remote.address;
     from.remote = &remote;
-    from.set_sleeper(remote.bell.get());
+    from.set_sleeper(remote.near ? remote.near->bell() : nullptr);
     remote.eps.push_back(&from);
     ++remote.refs;
     from.set_connected();
@@ -359,7 +339,7 @@ void rdm_iface::on_error(op *o, ucs_status_t status)
         on_unowned(o, status);
         return;
     }
-    if (o && !on_node_ && o->owner && o->owner->remote && status != UCS_ERR_CANCELED &&
+    if (o && !node_ && o->owner && o->owner->remote && status != UCS_ERR_CANCELED &&
         !fails_alone(*o, status)) {
         declare_dead(*o->owner->remote, status);
     }
@@ -382,16 +362,16 @@ void rdm_iface::on_error(op *o, ucs_status_t status)
 
 ucs_status_t rdm_iface::event_fd_get(int *fd_p)
 {
-    if (!bell_ && !domain.has_wait_fd()) {
+    if (!node_ && !domain.has_wait_fd()) {
         return UCS_ERR_UNSUPPORTED;
     }
-    *fd_p = bell_ ? bell_->fd() : wait_on({&cq_->fid});
+    *fd_p = node_ ? node_->fd() : wait_on({&cq_->fid});
     return UCS_OK;
 }
 
 ucs_status_t rdm_iface::event_arm(unsigned)
 {
-    return bell_ ? arm_bell() : domain.has_wait_fd() ? arm_queue() : UCS_ERR_UNSUPPORTED;
+    return node_ ? arm_node() : domain.has_wait_fd() ? arm_queue() : UCS_ERR_UNSUPPORTED;
 }
 
 // Off-node.
@@ -414,14 +394,14 @@ ucs_status_t rdm_iface::arm_queue()
 
 bool rdm_iface::move_core()
 {
-    if (bell_) { // room in shared memory is made by the peer alone
+    if (node_) { // room in shared memory is made by the peer alone
         return false;
     }
     fi_cq_read(cq_.get(), nullptr, 0);
     return true;
 }
 
-ucs_status_t rdm_iface::arm_bell()
+ucs_status_t rdm_iface::arm_node()
 {
     // Room in a peer's queue and the end of a copy are not announced: who waits for those polls.
     // Nor would an unexpected tagged message be, before the receive for such is posted.
@@ -429,21 +409,21 @@ ucs_status_t rdm_iface::arm_bell()
         (tags_ && !tags_->watching())) {
         return UCS_ERR_BUSY;
     }
-    bell_->arm();
+    node_->arm();
     // Nothing is read, but the core looks for messages.
     ssize_t ret = fi_cq_read(cq_.get(), nullptr, 0);
     if (ret != -FI_EAGAIN || someone_died_.load(std::memory_order_acquire)) {
-        bell_->disarm();
+        node_->disarm();
         return UCS_ERR_BUSY;
     }
-    announce_event(bell_->fd());
+    announce_event(node_->fd());
     return UCS_OK;
 }
 
 uct_iface *open_rdm_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
                           const uct_iface_config &config)
 {
-    return new rdm_iface(worker, domain, params, config);
+    return new rdm_iface(worker, domain, params, config, nullptr);
 }
 
 } // namespace uct::ofi

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An interface over one connectionless core endpoint and its address vector: shared memory, and the
-// cores with native reliable datagrams. On-node peers are watched, because shared memory says
-// nothing when the process behind it dies.
+// cores with native reliable datagrams.
 #pragma once
 
-#include "ucs/async.h"
 #include "uct/ofi/core/address.h"
 #include "uct/ofi/core/ep.h"
 #include "uct/ofi/core/iface.h"
-#include "uct/ofi/quirks/shm_lock.h"
+#include "uct/ofi/rdm/node.h"
 #include "uct/ofi/rdm/tag.h"
-#include "uct/ofi/shm/doorbell.h"
 
 #include <atomic>
 #include <map>
@@ -36,8 +33,7 @@ struct peer {
     fi_addr_t address;
     std::string name; // the core's address
     rdm_address about;
-    std::unique_ptr<remote_bell> bell; // on-node
-    std::unique_ptr<shm_lock> lock;    // on-node, of the peer's region
+    std::unique_ptr<neighbour> near;   // on-node
     std::unique_ptr<send_order> order; // where messages have a prefix
     // The endpoints that carry its regions: that of its own domain, in keys of it first.
     struct carrier {
@@ -47,7 +43,6 @@ struct peer {
     static constexpr size_t most_carriers = 16;
     std::vector<carrier> carriers;
     ucs::list<ep, &ep::sibling> eps;
-    int pid_fd = -1;
     // While there is no connection; 0: not refused. Of sends, and of pings.
     uint64_t refused_since = 0;
     uint64_t refused_last = 0;
@@ -58,9 +53,8 @@ struct peer {
     bool stuck = false;      // so they did because it had died
     uint64_t buried = 0;     // when, among the dead without endpoints
     ucs_status_t cause = UCS_ERR_CONNECTION_RESET; // of its death
-    std::atomic<bool> dead = false;                // set by the watch
+    std::atomic<bool> dead = false;                // also set by other threads
     class rdm_iface *home;
-    ucs::async_watch watch;              // in another process
     std::shared_ptr<core_endpoint> kept; // closed in this one
 
     ~peer();
@@ -71,7 +65,7 @@ struct peer {
 class rdm_iface final : public iface {
   public:
     rdm_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
-              const uct_iface_config &config);
+              const uct_iface_config &config, make_node *on_node);
 
     ucs_status_t query(uct_iface_attr_t *attr);
     ucs_status_t get_device_address(uct_device_addr_t *address);
@@ -100,7 +94,7 @@ class rdm_iface final : public iface {
 
     void connect(ep &from, const peer_address &to) override;
     void check_peers() override;
-    ucs_status_t arm_bell();
+    ucs_status_t arm_node();
     ucs_status_t arm_queue();
     void for_each_ep(const std::function<void(ep &)> &call) override;
     ucs_status_t write_address(uct_iface_addr_t *address) override;
@@ -121,11 +115,11 @@ class rdm_iface final : public iface {
     void bury_resting();
     void bury_closed();
     void remove_dead();
-    void watch(peer &p);
     static bool watch_local(peer &p);
     void tell_local_peers();
     unsigned bury_dead();
     void declare_dead(peer &p, ucs_status_t cause);
+    void process_died(peer &p);
     // It takes whatever has a connection, and makes a new one when that is lost.
     bool connects_itself() const { return domain.provider.sockets(); }
     sockaddr_storage own_sockaddr() const;
@@ -138,10 +132,8 @@ class rdm_iface final : public iface {
     fid_ptr<fid_ep> ep_;
     uint64_t id_;
     uint64_t timeout_ns_;
-    bool on_node_;
     std::string name_;
-    std::unique_ptr<doorbell> bell_; // on-node
-    std::unique_ptr<shm_lock> lock_; // on-node, of our own region
+    std::unique_ptr<node> node_; // on-node
     std::map<uint64_t, std::unique_ptr<peer>> peers_;
     std::map<uint64_t, std::unique_ptr<peer>> resting_; // see forget()
     // Of peers that left while messages were on their way: those have their numbers and the
