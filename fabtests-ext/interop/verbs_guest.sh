@@ -88,11 +88,17 @@ pingpong ucxlike msg -S 64
 pingpong ucxlike msg -S 100000
 UCXLIKE_TEST_VERBS_ADDRESS=$server gtest conformance/prov/prov_cm_schedule_test '*verbs*'
 
-# UCP's suites, each over verbs alone and with shared memory beside it.
-export UCXLIKE_TEST_TLS="verbs ofi_shm,verbs" UCXLIKE_TEST_ADDRESS=$server
+# UCP's suites over verbs. With shared memory beside it, which then carries nearly everything, those of which each kind
+# of lane has a part; with VERBS_ALL all.
+export UCXLIKE_TEST_ADDRESS=$server
 for suite in am buffers client_server compat ep fence listener memory probe rma stream tag wakeup; do
-    gtest conformance/ucp/ucp_${suite}_test '*verbs'
+    beside=""
+    case ${VERBS_ALL:+all}$suite in
+    all* | ep | rma | tag) beside=ofi_shm,verbs ;;
+    esac
+    UCXLIKE_TEST_TLS="verbs $beside" gtest conformance/ucp/ucp_${suite}_test '*verbs'
 done
+export UCXLIKE_TEST_TLS="verbs ofi_shm,verbs"
 export UCX_MAX_RMA_RAILS=2
 for suite in rma fence; do
     check "ucp_${suite}_test, large puts and gets over both devices" \

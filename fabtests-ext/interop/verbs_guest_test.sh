@@ -25,7 +25,7 @@ build_examples()
 build_examples >"$scratch/build.log" 2>&1 || cat "$scratch/build.log"
 timeout 2970 "$here/../scripts/rxe-vm" --timeout 2950 --devices 2 --env top_builddir="$top_builddir" \
     --env EXAMPLE_PROGRAMS="$scratch" --env UCXLIKE_PREFIX="${UCXLIKE_PREFIX:-$stage}" \
-    --env IPATH_NO_BACKTRACE=1 "$here/verbs_guest.sh" </dev/null 2>&1 | tee "$scratch/output"
+    --env IPATH_NO_BACKTRACE=1 --env VERBS_ALL="${VERBS_ALL:-}" "$here/verbs_guest.sh" </dev/null 2>&1 | tee "$scratch/output"
 status=${PIPESTATUS[0]}
 [ "$status" -ne 77 ] || grep -q ' passed, ' "$scratch/output" || skip_all "$(tail -n 1 "$scratch/output")"
 exit "$status"
