@@ -40,6 +40,11 @@ class error : public std::exception {
     std::string text_;
 };
 
+// How many exceptions that guard() took were allocations that failed, in this thread, since
+// somebody set it to 0: UCS_ERR_NO_MEMORY may also mean a limit of the system's, or memory of a
+// device.
+inline thread_local unsigned failed_allocations = 0;
+
 // Runs f, which returns nothing or a status. Every exception becomes a status and one log line, of
 // the error level or another one.
 template <log::level level = log::level::error, class F>
@@ -61,6 +66,7 @@ ucs_status_t guard(F &&f) noexcept
         tell(e.what());
         return e.status();
     } catch (const std::bad_alloc &) {
+        ++failed_allocations;
         tell("out of memory");
         return UCS_ERR_NO_MEMORY;
     } catch (const std::exception &e) {

@@ -21,10 +21,11 @@ namespace ucp {
 
 namespace {
 
-// What does not work is left out. Without memory there is no context: another call may see it all.
+// What does not work is left out. When an allocation of ours failed there is no context: another
+// call may see it all.
 bool works(ucs_status_t status)
 {
-    if (status == UCS_ERR_NO_MEMORY) {
+    if (status == UCS_ERR_NO_MEMORY && ucs::failed_allocations) {
         throw ucs::error(status, "ucp_init: out of memory");
     }
     return status == UCS_OK;
@@ -69,6 +70,7 @@ class builder {
 
     void run()
     {
+        ucs::failed_allocations = 0;
         for (uct_component_h cmpt : uct::own_components()) {
             add_component(cmpt);
         }
@@ -141,9 +143,7 @@ class builder {
         m.name.copy(rsc.desc.dev_name, sizeof(rsc.desc.dev_name) - 1);
         rsc.desc.dev_type = on_node ? UCT_DEVICE_TYPE_SHM : UCT_DEVICE_TYPE_NET;
         rsc.cls = classify(rsc.desc);
-        if (rsc.cls != tl_class::rdma) { // a device may be short of memory that it locks
-            (void)works(status);
-        }
+        (void)works(status);
         if (select_.allows(rsc)) {
             refusals_.push_back(name + " is not used on " + m.name + ": " + why);
         }

@@ -200,6 +200,7 @@ ucp_worker::ucp_worker(ucp_context *c, const ucp_worker_params_t *params)
 
 void ucp_worker::open_ifaces()
 {
+    ucs::failed_allocations = 0;
     for (size_t i = 0; i < context->resources.size(); ++i) {
         const ucp::tl_resource &rsc = context->resources[i];
         if (!context->default_open(rsc)) {
@@ -210,9 +211,9 @@ void ucp_worker::open_ifaces()
             max_am_header =
                 std::min(max_am_header, ucp::max_am_header(ifaces.back()->attr.cap.am.max_bcopy));
         } catch (const ucs::error &e) {
-            // A device may be short of memory that it locks. Without memory of the process there is
-            // no worker: it would miss a transport for good.
-            if (e.status() == UCS_ERR_NO_MEMORY && rsc.cls != ucp::tl_class::rdma) {
+            // When an allocation of ours failed there is no worker: it would miss a transport for
+            // good.
+            if (e.status() == UCS_ERR_NO_MEMORY && ucs::failed_allocations) {
                 throw;
             }
             ucs_warn("ucp_worker_create: %s", e.what());
