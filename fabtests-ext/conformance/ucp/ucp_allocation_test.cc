@@ -49,7 +49,8 @@ class run_of_all {
             failed_at_.clear();
             well = step();
             if (!well && wrong_.empty()) {
-                wrong_ = std::string(what) + " failed twice: " + failed_at_;
+                wrong_ = what;
+                wrong_.append(" failed twice: ").append(failed_at_);
             }
         }
         return well && wrong_.empty();
