@@ -17,6 +17,7 @@
 #include "ucp/connect/cm_connection.h"
 #include "ucp/connect/greeting.h"
 #include "ucp/core/worker.h"
+#include "ucs/list.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -33,6 +34,7 @@ struct ucp_conn_request {
     std::vector<uint8_t> data;
     uint64_t client_id = 0;
     bool delivered = false;
+    ucs::list_node unheard; // while its listener rejects what no callback was told of
 };
 
 namespace ucp {

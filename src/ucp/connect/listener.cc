@@ -91,26 +91,26 @@ ucs_status_t ucp_listener::post(std::unique_ptr<ucp_conn_request> request)
     return UCS_OK;
 }
 
-// Takes a request that no callback was told of out of the events; there will be no more.
-ucp_conn_request *ucp_listener::next_unheard() noexcept
+// Takes the requests that no callback was told of out of the events; there will be no more.
+void ucp_listener::take_unheard(requests *unheard) noexcept
 {
     std::lock_guard<std::mutex> guard(worker->event_mutex);
     closing = true;
-    ucp_conn_request *found = nullptr;
-    worker->events.for_each([&](const ucp::event &ev) {
-        if (ev.request && ev.request->listener == this) {
-            found = ev.request;
+    worker->events.erase_if([&](const ucp::event &ev) {
+        bool ours = ev.request && ev.request->listener == this;
+        if (ours) {
+            unheard->push_back(ev.request);
         }
+        return ours;
     });
-    worker->events.erase_if(
-        [&](const ucp::event &ev) { return ev.request && ev.request == found; });
-    return found;
 }
 
 ucp_listener::~ucp_listener()
 {
     std::erase(worker->listeners, this);
-    while (ucp_conn_request *request = next_unheard()) {
+    requests unheard;
+    take_unheard(&unheard);
+    while (ucp_conn_request *request = unheard.pop_front()) {
         ucp::reject_request(worker, request);
         delete request;
     }

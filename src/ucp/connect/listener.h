@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ucp/connect/cm.h"
+#include "ucs/list.h"
 
 #include <memory>
 
@@ -25,5 +26,6 @@ struct ucp_listener {
     std::vector<ucp_conn_request *> delivered; // unanswered; guarded by context->lock
 
   private:
-    ucp_conn_request *next_unheard() noexcept;
+    using requests = ucs::list<ucp_conn_request, &ucp_conn_request::unheard>;
+    void take_unheard(requests *unheard) noexcept;
 };
