@@ -169,6 +169,15 @@ struct errors {
         ++self->count;
         self->status = status;
     }
+
+    // Asks for the errors of the endpoint that these parameters make.
+    void watch(ucp_ep_params_t *params, ucp_err_handling_mode_t mode = UCP_ERR_HANDLING_MODE_PEER)
+    {
+        params->field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+        params->err_mode = mode;
+        params->err_handler.cb = handler;
+        params->err_handler.arg = this;
+    }
 };
 
 inline ucs_status_t create_ep(entity &from, const std::vector<char> &address, ucp_ep_h *ep,
@@ -182,10 +191,7 @@ inline ucs_status_t create_ep(entity &from, const std::vector<char> &address, uc
         params.flags = flags;
     }
     if (seen) {
-        params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
-        params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-        params.err_handler.cb = errors::handler;
-        params.err_handler.arg = seen;
+        seen->watch(&params);
     }
     return ucp_ep_create(from.worker, &params, ep);
 }
@@ -287,12 +293,9 @@ class server {
                         ucp_err_handling_mode_t mode = UCP_ERR_HANDLING_MODE_PEER)
     {
         ucp_ep_params_t params = {};
-        params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST | UCP_EP_PARAM_FIELD_ERR_HANDLER |
-                            UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+        params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
         params.conn_request = requests.front();
-        params.err_mode = mode;
-        params.err_handler.cb = errors::handler;
-        params.err_handler.arg = seen;
+        seen->watch(&params, mode);
         requests.erase(requests.begin());
         return ucp_ep_create(worker ? worker : entity_.worker, &params, ep);
     }
@@ -312,15 +315,13 @@ inline ucs_status_t connect(entity &client, sockaddr_in a, ucp_ep_h *ep, errors 
 {
     ucp_ep_params_t params = {};
     params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
-                        UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+                        UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER | more_flags;
     params.sockaddr.addr = reinterpret_cast<sockaddr *>(&a);
     params.sockaddr.addrlen = sizeof(a);
     params.err_mode = mode;
-    params.err_handler.cb = seen ? errors::handler : nullptr;
-    params.err_handler.arg = seen;
-    if (!seen) {
-        params.field_mask &= ~uint64_t(UCP_EP_PARAM_FIELD_ERR_HANDLER);
+    if (seen) {
+        seen->watch(&params, mode);
     }
     return ucp_ep_create(client.worker, &params, ep);
 }

@@ -191,12 +191,9 @@ bool run_of_all::connect()
         return false;
     }
     ucp_ep_params_t p = {};
-    p.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLER |
-                   UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    p.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
     p.address = address;
-    p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    p.err_handler.cb = errors::handler;
-    p.err_handler.arg = &seen_;
+    seen_.watch(&p);
     bool made = works("ep_create", ucp_ep_create(workers_[0], &p, &ep_));
     ucp_worker_release_address(workers_[1], address);
     return made;
@@ -326,12 +323,9 @@ bool run_of_all::talk_to_server(const ucp_ep_params_t &to)
         return false;
     }
     ucp_ep_params_t p = {};
-    p.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST | UCP_EP_PARAM_FIELD_ERR_HANDLER |
-                   UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    p.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
     p.conn_request = requests_.front();
-    p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    p.err_handler.cb = errors::handler;
-    p.err_handler.arg = &seen_;
+    seen_.watch(&p);
     requests_.clear();
     return works("accept", ucp_ep_create(workers_[1], &p, &server_)) && send_tag(small, client_);
 }
@@ -356,14 +350,11 @@ bool run_of_all::connect_to_listener()
         return false;
     }
     ucp_ep_params_t e = {};
-    e.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
-                   UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    e.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
     e.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
     e.sockaddr.addr = reinterpret_cast<sockaddr *>(&attr.sockaddr);
     e.sockaddr.addrlen = sizeof(at);
-    e.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    e.err_handler.cb = errors::handler;
-    e.err_handler.arg = &seen_;
+    seen_.watch(&e);
     return talk_to_server(e) && !seen_.count;
 }
 

@@ -111,12 +111,9 @@ bool connect_by_address(holdings &h, errors *seen)
         return false;
     }
     ucp_ep_params_t p = {};
-    p.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLER |
-                   UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    p.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
     p.address = address;
-    p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    p.err_handler.cb = errors::handler;
-    p.err_handler.arg = seen;
+    seen->watch(&p);
     ucs_status_t status = ucp_ep_create(h.workers[0], &p, &h.ep);
     ucp_worker_release_address(h.workers[1], address);
     if (status != UCS_OK) {
@@ -176,14 +173,11 @@ void listen_and_connect(holdings &h, errors *seen)
         return;
     }
     ucp_ep_params_t e = {};
-    e.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
-                   UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    e.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
     e.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
     e.sockaddr.addr = reinterpret_cast<sockaddr *>(&attr.sockaddr);
     e.sockaddr.addrlen = sizeof(at);
-    e.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    e.err_handler.cb = errors::handler;
-    e.err_handler.arg = seen;
+    seen->watch(&e);
     if (ucp_ep_create(h.workers[0], &e, &h.client) != UCS_OK) {
         h.client = nullptr;
     }

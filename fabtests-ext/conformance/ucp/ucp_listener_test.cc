@@ -460,17 +460,14 @@ TEST_P(ucp_sockaddr, s36_local_address_is_bound)
     local.sin_addr.s_addr = htonl(0x7f000002); // 127.0.0.2
     ucp_ep_params_t params = {};
     params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
-                        UCP_EP_PARAM_FIELD_LOCAL_SOCK_ADDR | UCP_EP_PARAM_FIELD_ERR_HANDLER |
-                        UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+                        UCP_EP_PARAM_FIELD_LOCAL_SOCK_ADDR;
     errors ce;
     params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
     params.sockaddr.addr = reinterpret_cast<sockaddr *>(&remote);
     params.sockaddr.addrlen = sizeof(remote);
     params.local_sockaddr.addr = reinterpret_cast<sockaddr *>(&local);
     params.local_sockaddr.addrlen = sizeof(local);
-    params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    params.err_handler.cb = errors::handler;
-    params.err_handler.arg = &ce;
+    ce.watch(&params);
     ucp_ep_h client;
     ASSERT_EQ(UCS_OK, ucp_ep_create(c.worker, &params, &client));
     ASSERT_TRUE(run_until({&c, &s}, [&] { return !listening.requests.empty() || ce.count; }));
@@ -507,22 +504,18 @@ TEST_P(ucp_sockaddr, s31_ipv6)
     attr.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
     ASSERT_EQ(UCS_OK, ucp_listener_query(listener, &attr));
     ucp_ep_params_t ep_params = {};
-    ep_params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
-                           UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    ep_params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
     errors ce, se;
     ep_params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
     ep_params.sockaddr.addr = reinterpret_cast<sockaddr *>(&attr.sockaddr);
     ep_params.sockaddr.addrlen = sizeof(a);
-    ep_params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    ep_params.err_handler.cb = errors::handler;
-    ep_params.err_handler.arg = &ce;
+    ce.watch(&ep_params);
     ucp_ep_h client, accepted;
     ASSERT_EQ(UCS_OK, ucp_ep_create(c.worker, &ep_params, &client));
     ASSERT_TRUE(run_until({&c, &s}, [&] { return !requests.empty(); }));
-    ep_params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST | UCP_EP_PARAM_FIELD_ERR_HANDLER |
-                           UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    ep_params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
     ep_params.conn_request = requests[0];
-    ep_params.err_handler.arg = &se;
+    se.watch(&ep_params);
     ASSERT_EQ(UCS_OK, ucp_ep_create(s.worker, &ep_params, &accepted));
     ping(c, client, s);
     ping(s, accepted, c);
