@@ -20,7 +20,7 @@ struct result {
     size_t made = 0;   // by the run, which ends early where an error does not let it go on
 };
 
-// Runs `scenario` in a process of its own, whose n-th allocation fails; with 0 none does. It
+// Runs `scenario` in a process of its own and makes the n-th allocation there fail; with 0 none. It
 // returns what is wrong.
 result run(size_t n, const std::function<std::string()> &scenario);
 

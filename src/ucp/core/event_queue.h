@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The events of a worker, in the order in which they came. Whoever will have to leave some, and can
-// do nothing when there is no memory then, has the room made before.
+// The events of a worker, in the order in which they came. A source that cannot handle a lack of
+// memory when its event comes has room promised before.
 #pragma once
 
 #include <algorithm>

@@ -152,7 +152,7 @@ struct ucp_worker {
     std::mutex event_mutex; // guards `events` alone
     ucp::event_queue<ucp::event> events;
     ucp::ep_list deferred;       // endpoints with work for progress_slow()
-    std::vector<uint64_t> grace; // whose peer disconnected without a close notice so far
+    std::vector<uint64_t> grace; // endpoints that were disconnected without a close notice so far
     std::vector<std::unique_ptr<ucp_ep>> graveyard; // has room for all
     std::vector<ucp_listener *> listeners;
     ucs::list<ucp_request, &ucp_request::node> flushes; // worker flushes in flight

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The ways to send over an endpoint: a request whose progress() posts it, now or in its turn; small
-// messages without one; requests that wait for uct.
+// The ways to send over an endpoint: a request, which its progress() posts now or in its turn;
+// small messages without a request; requests that wait for uct.
 #pragma once
 
 #include "ucp/core/request.h"
