@@ -52,7 +52,7 @@ ssize_t read(fid_cq *fid, void *buffer, size_t count)
         e->release(false);
     }
     fi_cq_tagged_entry entries[most];
-    ssize_t n = fi_cq_read(queue->inner.get(), entries, std::min(count, most));
+    ssize_t n = queue->read_inner(entries, std::min(count, most));
     size_t size = entry_size(queue->format);
     ssize_t seen = 0;
     // The formats are beginnings of each other.
@@ -135,7 +135,13 @@ void cq::move()
     for (ep *e : senders) { // the device's mutex is held: they change when one is bound
         e->release(true);
     }
-    fi_cq_read(inner.get(), nullptr, 0);
+    read_inner(nullptr, 0);
+}
+
+ssize_t cq::read_inner(void *entries, size_t count)
+{
+    std::lock_guard guard(home->inner_moves);
+    return fi_cq_read(inner.get(), entries, count);
 }
 
 void cq::fail(request *r, int error)

@@ -344,7 +344,11 @@ ssize_t ep::post(request *r)
 {
     bool receiving = receives(r->what);
     uint16_t target = r->port; // it may be over when the post returns
-    ssize_t ret = r->post(inner.get());
+    ssize_t ret = 0;
+    {
+        std::lock_guard guard(home->inner_moves);
+        ret = r->post(inner.get());
+    }
     if (ret == 0 && !receiving) {
         std::lock_guard guard(wide_mutex_);
         if (wide_.insert(target).second) {

@@ -165,6 +165,9 @@ struct domain {
     fid_domain outer = {};
     const profile *about;
     owned<fid_domain> inner;
+    // Held while the inner core moves: `sockets` closes the socket of a lost connection when it
+    // sends, under another lock than the one with which it reads that socket.
+    std::mutex inner_moves;
     device mover;     // ends before the inner domain
     std::mutex mutex; // of what follows
     std::set<const void *> descs;
@@ -274,6 +277,8 @@ struct cq {
     bool sends();
     // Sends, takes and acknowledges, but reads nothing.
     void move();
+    // What the inner core has completed.
+    ssize_t read_inner(void *entries, size_t count);
     // Ends a request that was held with an error, which the user reads next.
     void fail(request *r, int error);
     // What the user is to see of a completion; takes the request out unless more will come.
