@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Stands for the libraries of accelerators' drivers, libcuda.so.1 and libhsa-runtime64.so.1: it
- * says of memory what a test told it with stand_in_add().
+ * Stands for the libraries of accelerators' drivers, libcuda.so.1, libhsa-runtime64.so.1 and
+ * libze_loader.so.1: it says of memory what a test told it with stand_in_add().
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -116,5 +116,71 @@ int hsa_agent_get_info(uint64_t agent, int which, void *value)
         return 1;
     }
     *(int *)value = agent == 2;
+    return 0;
+}
+
+/* Level Zero: two drivers with a context each, of which the second has all memory. */
+int zeInit(uint32_t flags)
+{
+    is_initialized = 1;
+    return (int)flags;
+}
+
+static char ze_drivers[2], ze_contexts[2];
+
+int zeDriverGet(uint32_t *count, void **drivers)
+{
+    uint32_t i;
+    if (!is_initialized) {
+        return 0x78000001; /* ZE_RESULT_ERROR_UNINITIALIZED */
+    }
+    *count = *count == 0 || *count > 2 ? 2 : *count;
+    for (i = 0; drivers && i < *count; ++i) {
+        drivers[i] = &ze_drivers[i];
+    }
+    return 0;
+}
+
+struct ze_structure {
+    int type;
+    const void *next;
+};
+
+int zeContextCreate(void *driver, const struct ze_structure *description, void **context)
+{
+    if (description->type != 0xd || description->next) { /* ZE_STRUCTURE_TYPE_CONTEXT_DESC */
+        return 1;
+    }
+    *context = &ze_contexts[(char *)driver - ze_drivers];
+    return 0;
+}
+
+struct ze_properties {
+    struct ze_structure head;
+    int type;
+    uint64_t id, page_size;
+};
+
+int zeMemGetAllocProperties(void *context, const void *address, struct ze_properties *out,
+                            void **device)
+{
+    static const int types[] = {0, 2, 3, 1}; /* ZE_MEMORY_TYPE_DEVICE, _SHARED, _HOST */
+    int i = find((uintptr_t)address);
+    ++stand_in_questions;
+    if (out->head.type != 0x17 || out->head.next || device) { /* ..._MEMORY_ALLOCATION_PROPERTIES */
+        return 1;
+    }
+    out->type = i < 0 || context != &ze_contexts[1] ? 0 : types[known[i].kind];
+    return 0;
+}
+
+int zeMemGetAddressRange(void *context, const void *address, void **base, size_t *length)
+{
+    int i = find((uintptr_t)address);
+    if (i < 0 || context != &ze_contexts[1]) {
+        return 1;
+    }
+    *base = (void *)known[i].base;
+    *length = known[i].length;
     return 0;
 }

@@ -2,13 +2,14 @@
 //
 // The drivers' functions are declared here, because nothing is built with the drivers' headers.
 // Memory that the system keeps coherent (malloc on GH200) is the host's: its driver does not know
-// it. Level Zero's question needs the program's own context, so its memory is not recognized.
+// it.
 #include "ucs/device_memory.h"
 
 #include "ucs/log.h"
 
 #include <cstring>
 #include <dlfcn.h>
+#include <iterator>
 #include <link.h>
 #include <mutex>
 #include <string>
@@ -51,12 +52,43 @@ std::atomic<cuda_range> cuda_range_of{nullptr};
 std::atomic<rocm_info> rocm{nullptr};
 std::atomic<rocm_agent_info> rocm_agent{nullptr};
 
+// ze_api.h: ze_result_t is 0 for success, handles are pointers. A question is put to a context. The
+// drivers get one of ours each, as in UCX: Intel's knows the memory of all contexts of a process.
+struct ze_description {
+    int structure;
+    const void *next;
+    uint32_t flags;
+};
+struct ze_properties {
+    int structure;
+    void *next;
+    int type;
+    uint64_t id;
+    uint64_t page_size;
+};
+using ze_init = int (*)(uint32_t flags);
+using ze_list_drivers = int (*)(uint32_t *count, void **drivers);
+using ze_create_context = int (*)(void *driver, const ze_description *, void **context);
+using ze_properties_of = int (*)(void *context, const void *address, ze_properties *,
+                                 void **device);
+using ze_range = int (*)(void *context, const void *address, void **base, size_t *length);
+constexpr int ze_of_context = 0xd;     // ZE_STRUCTURE_TYPE_CONTEXT_DESC
+constexpr int ze_of_properties = 0x17; // ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES
+constexpr int ze_device = 2;           // ZE_MEMORY_TYPE_DEVICE
+constexpr int ze_shared = 3;           // ZE_MEMORY_TYPE_SHARED
+
+std::atomic<ze_properties_of> ze{nullptr}; // set after what is below
+std::atomic<ze_range> ze_range_of{nullptr};
+void *ze_contexts[8];
+unsigned ze_context_count = 0;
+bool ze_was_tried = false;
+
 std::mutex looking;
 unsigned long long seen_loads = 0;
 
 struct driver_files {
     unsigned long long loads = 0;
-    std::string cuda, rocm;
+    std::string cuda, rocm, ze;
 };
 
 bool has_file_name(const char *path, const char *name)
@@ -77,6 +109,8 @@ int note_driver(dl_phdr_info *info, size_t, void *arg)
         found->cuda = info->dlpi_name;
     } else if (has_file_name(info->dlpi_name, "libhsa-runtime64.so")) {
         found->rocm = info->dlpi_name;
+    } else if (has_file_name(info->dlpi_name, "libze_loader.so")) {
+        found->ze = info->dlpi_name;
     }
     return 0;
 }
@@ -92,6 +126,42 @@ bool take(const std::string &file, const char *symbol, std::atomic<F> *out)
     void *function = library ? dlsym(library, symbol) : nullptr;
     out->store(reinterpret_cast<F>(function), std::memory_order_release);
     return function != nullptr;
+}
+
+void make_ze_contexts(ze_list_drivers list, ze_create_context create)
+{
+    void *drivers[std::size(ze_contexts)];
+    uint32_t count = std::size(drivers);
+    if (list(&count, drivers) != 0) {
+        return;
+    }
+    const ze_description plain = {ze_of_context, nullptr, 0};
+    for (uint32_t i = 0; i < count; ++i) {
+        if (create(drivers[i], &plain, &ze_contexts[ze_context_count]) == 0) {
+            ++ze_context_count;
+        }
+    }
+}
+
+// The contexts stay as long as the process.
+bool take_ze(const std::string &file)
+{
+    if (file.empty() || ze_was_tried) {
+        return false;
+    }
+    ze_was_tried = true;
+    std::atomic<ze_init> init{nullptr};
+    std::atomic<ze_list_drivers> list{nullptr};
+    std::atomic<ze_create_context> create{nullptr};
+    if (take(file, "zeInit", &init) && take(file, "zeDriverGet", &list) &&
+        take(file, "zeContextCreate", &create) && init.load()(0) == 0) {
+        make_ze_contexts(list, create);
+    }
+    if (ze_context_count == 0) {
+        return false;
+    }
+    take(file, "zeMemGetAddressRange", &ze_range_of);
+    return take(file, "zeMemGetAllocProperties", &ze);
 }
 
 bool find_cuda(uintptr_t address, allocation *out) noexcept
@@ -137,6 +207,30 @@ bool find_rocm(const void *address, allocation *out) noexcept
     return true;
 }
 
+bool find_ze(const void *address, allocation *out) noexcept
+{
+    ze_properties_of ask = ze.load(std::memory_order_acquire);
+    for (unsigned i = 0; ask && i < ze_context_count; ++i) {
+        ze_properties known = {};
+        known.structure = ze_of_properties;
+        if (ask(ze_contexts[i], address, &known, nullptr) != 0 ||
+            (known.type != ze_device && known.type != ze_shared)) {
+            continue;
+        }
+        out->type =
+            known.type == ze_device ? UCS_MEMORY_TYPE_ZE_DEVICE : UCS_MEMORY_TYPE_ZE_MANAGED;
+        ze_range range_of = ze_range_of.load(std::memory_order_acquire);
+        void *base = nullptr;
+        size_t length = 0;
+        if (range_of && range_of(ze_contexts[i], address, &base, &length) == 0) {
+            out->base = base;
+            out->length = length;
+        }
+        return true;
+    }
+    return false;
+}
+
 } // namespace
 
 void look() noexcept
@@ -152,6 +246,7 @@ try {
     bool any = take(found.cuda, "cuPointerGetAttributes", &cuda);
     take(found.rocm, "hsa_agent_get_info", &rocm_agent);
     any = take(found.rocm, "hsa_amd_pointer_info", &rocm) || any;
+    any = take_ze(found.ze) || any;
     if (any) {
         has_driver.store(true, std::memory_order_release);
         ucs_debug("a driver's library is loaded: each buffer of which the program does not say "
@@ -173,8 +268,9 @@ void load_drivers(const char *cuda_device) noexcept
 allocation find(const void *address) noexcept
 {
     allocation found;
-    if (possible() && !find_cuda(reinterpret_cast<uintptr_t>(address), &found)) {
-        find_rocm(address, &found);
+    if (possible() && !find_cuda(reinterpret_cast<uintptr_t>(address), &found) &&
+        !find_rocm(address, &found)) {
+        find_ze(address, &found);
     }
     return found;
 }
@@ -187,6 +283,9 @@ uint64_t known_kinds() noexcept
     }
     if (rocm.load(std::memory_order_relaxed)) {
         kinds |= UCS_BIT(UCS_MEMORY_TYPE_ROCM);
+    }
+    if (ze.load(std::memory_order_relaxed)) {
+        kinds |= UCS_BIT(UCS_MEMORY_TYPE_ZE_DEVICE) | UCS_BIT(UCS_MEMORY_TYPE_ZE_MANAGED);
     }
     return kinds;
 }
@@ -202,6 +301,10 @@ const char *name(ucs_memory_type_t type) noexcept
         return "memory of a ROCm device";
     case UCS_MEMORY_TYPE_ROCM_MANAGED:
         return "managed memory of ROCm";
+    case UCS_MEMORY_TYPE_ZE_DEVICE:
+        return "memory of a Level Zero device";
+    case UCS_MEMORY_TYPE_ZE_MANAGED:
+        return "shared memory of Level Zero";
     default:
         return "memory of the host";
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Memory of accelerators: what the driver's library says of an address. Only libraries that the
-// process has loaded are asked (CUDA's libcuda, ROCm's libhsa-runtime64), and CUDA's is loaded
-// where its device exists. Where there is none, a question is one branch.
+// process has loaded are asked (CUDA's libcuda, ROCm's libhsa-runtime64, Level Zero's
+// libze_loader), and CUDA's is loaded where its device exists. Where there is none, a question is
+// one branch.
 #pragma once
 
 #include <ucs/memory/memory_type.h>
@@ -39,10 +40,13 @@ allocation find(const void *address) noexcept;
 // Kinds that find() can return.
 uint64_t known_kinds() noexcept;
 
-// Kinds that the processor loads from and stores to: managed memory moves to it on access.
+// Kinds that the processor does not load from and store to: managed memory moves to it on access.
+constexpr uint64_t device_kinds = UCS_BIT(UCS_MEMORY_TYPE_CUDA) | UCS_BIT(UCS_MEMORY_TYPE_ROCM) |
+                                  UCS_BIT(UCS_MEMORY_TYPE_ZE_DEVICE);
+
 constexpr bool is_host(ucs_memory_type_t type) noexcept
 {
-    return type != UCS_MEMORY_TYPE_CUDA && type != UCS_MEMORY_TYPE_ROCM;
+    return !(device_kinds & UCS_BIT(type));
 }
 
 // "memory of a CUDA device"

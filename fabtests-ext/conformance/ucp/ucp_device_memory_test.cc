@@ -397,4 +397,44 @@ TEST_F(ucp_device_memory, domains_recognize_it)
     uct_md_close(md);
 }
 
+// Each driver of Level Zero is asked in a context of its own.
+TEST_F(ucp_device_memory, of_level_zero_is_recognized)
+{
+    driver ze("libze_loader.so.1", "zeInit");
+    char *ze_device = ze.memory(device), *ze_shared = ze.memory(managed);
+    ucs::device_memory::look();
+    ucs::device_memory::allocation found = ucs::device_memory::find(ze_device + 8);
+    EXPECT_EQ(UCS_MEMORY_TYPE_ZE_DEVICE, found.type);
+    EXPECT_EQ(ze_device, found.base);
+    EXPECT_EQ(page, found.length);
+    EXPECT_EQ(UCS_MEMORY_TYPE_ZE_MANAGED, ucs::device_memory::find(ze_shared).type);
+    EXPECT_EQ(UCS_MEMORY_TYPE_HOST, ucs::device_memory::find(ze.memory(pinned)).type);
+    EXPECT_EQ(UCS_MEMORY_TYPE_HOST, ucs::device_memory::find(target_).type);
+    ucp_context_attr_t context = {};
+    context.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+    EXPECT_EQ(UCS_OK, ucp_context_query(e_->context, &context));
+    EXPECT_TRUE(context.memory_types & UCS_BIT(UCS_MEMORY_TYPE_ZE_MANAGED));
+    EXPECT_FALSE(context.memory_types & UCS_BIT(UCS_MEMORY_TYPE_ZE_DEVICE));
+
+    ucp_request_param_t p = {};
+    ucp_mem_h memh = nullptr;
+    expect_refused(ucp_tag_send_nbx(ep_, ze_device, 8, 1, &p), "ucp_tag_send_nbx", ze_device);
+    expect_refused(UCS_STATUS_PTR(map(e_->context, ze_device, &memh)), "ucp_mem_map", ze_device);
+    p.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    p.memory_type = UCS_MEMORY_TYPE_ZE_DEVICE;
+    ucs_status_ptr_t put = ucp_put_nbx(ep_, target_, 8, remote(), rkey_, &p);
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED, UCS_PTR_STATUS(put));
+    ASSERT_EQ(1u, refused::errors.size());
+    EXPECT_NE(std::string::npos, refused::errors[0].find("memory_type 7, memory of a Level Zero"));
+    refused::errors.clear();
+    int before = *ze.questions;
+    strcpy(ze_shared, "shared");
+    p.memory_type = UCS_MEMORY_TYPE_ZE_MANAGED;
+    EXPECT_EQ(UCS_OK, wait({e_.get()}, ucp_put_nbx(ep_, ze_shared, 8, remote(), rkey_, &p)));
+    ucs_status_ptr_t flush = ucp_ep_flush_nb(ep_, 0, sent);
+    EXPECT_EQ(UCS_OK, wait({e_.get()}, flush));
+    EXPECT_STREQ("shared", target_);
+    EXPECT_EQ(before, *ze.questions);
+}
+
 } // namespace

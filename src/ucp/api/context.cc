@@ -105,8 +105,7 @@ ucs_status_t ucp_context_query(ucp_context_h context, ucp_context_attr_t *attr)
     }
     if (attr->field_mask & UCP_ATTR_FIELD_MEMORY_TYPES) {
         // Managed memory is served as the host's, that of the devices is not.
-        attr->memory_types = ucs::device_memory::known_kinds() &
-                             ~(UCS_BIT(UCS_MEMORY_TYPE_CUDA) | UCS_BIT(UCS_MEMORY_TYPE_ROCM));
+        attr->memory_types = ucs::device_memory::known_kinds() & ~ucs::device_memory::device_kinds;
     }
     if (attr->field_mask & UCP_ATTR_FIELD_NAME) {
         strncpy(attr->name, context->name.c_str(), UCP_ENTITY_NAME_MAX - 1);

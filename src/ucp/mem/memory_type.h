@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Kinds of memory: buffers lie where the processor loads and stores, which managed memory does.
-// What is a device's, by the caller's word or the driver's, is refused. Numbers above those have
-// changed between versions of UCX, and count as not told.
+// What is a device's, by the caller's word or the driver's, is refused. Numbers that mean "unknown"
+// in some version of UCX (5, 6, 9 and above) count as not told.
 #pragma once
 
 #include "ucp/core/context.h"
@@ -15,13 +15,15 @@ namespace ucp {
 
 inline bool is_device_memory(unsigned type) noexcept
 {
-    return type == UCS_MEMORY_TYPE_CUDA || type == UCS_MEMORY_TYPE_ROCM;
+    return type < UCS_MEMORY_TYPE_LAST &&
+           !ucs::device_memory::is_host(static_cast<ucs_memory_type_t>(type));
 }
 
 // The caller's word is taken for a kind that it names.
 inline bool is_known_memory(unsigned type) noexcept
 {
-    return type <= UCS_MEMORY_TYPE_ROCM_MANAGED;
+    return type <= UCS_MEMORY_TYPE_ROCM_MANAGED || type == UCS_MEMORY_TYPE_ZE_DEVICE ||
+           type == UCS_MEMORY_TYPE_ZE_MANAGED;
 }
 
 // UCS_OK, or UNSUPPORTED with a line in the log if `length` bytes at `address`, called `what`, are
