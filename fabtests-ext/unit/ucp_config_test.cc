@@ -96,6 +96,8 @@ TEST(ucp_config, takes_the_values_that_ucx_takes)
     EXPECT_EQ(ucp::SIZE_INF, values.zcopy_thresh);
     EXPECT_EQ(UCS_OK, set("KEEPALIVE_NUM_EPS", "inf"));
     EXPECT_EQ(UINT_MAX, values.keepalive_num_eps);
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, set("KEEPALIVE_NUM_EPS", "0"));
+    EXPECT_EQ(UINT_MAX, values.keepalive_num_eps);
     ucp_config_release(config);
 }
 

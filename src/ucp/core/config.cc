@@ -107,6 +107,17 @@ constexpr type proto_info_ = {"<y|n|auto|used|pattern>", parse_proto_info, [](co
                                   return *static_cast<const std::string *>(member);
                               }};
 
+constexpr type positive_ = {"<unsigned integer above 0 | inf>",
+                            [](const char *text, void *member) {
+                                unsigned value = 0;
+                                bool ok = uint_.parse(text, &value) && value > 0;
+                                if (ok) {
+                                    *static_cast<unsigned *>(member) = value;
+                                }
+                                return ok;
+                            },
+                            [](const void *member) { return uint_.format(member); }};
+
 constexpr const char *atomic_names[] = {"cpu", "device", "guess"};
 
 bool parse_atomic_mode(const char *text, void *member)
@@ -176,7 +187,7 @@ constexpr field fields[] = {
      "host or link that is gone is found some seconds after a check.",
      offsetof(config, keepalive_interval), &time_},
     {"KEEPALIVE_NUM_EPS", "128", "Endpoints of a worker that are checked at a time, in turn.",
-     offsetof(config, keepalive_num_eps), &uint_},
+     offsetof(config, keepalive_num_eps), &positive_},
     {"PROTO_INFO", "n",
      "Print which protocol carries which sizes of each operation. y: all, when the first endpoint "
      "with some set of lanes is made; used: those that were used, and how often, when the worker "

@@ -240,8 +240,7 @@ ucp_worker::~ucp_worker()
 void ucp_worker::start_keepalive()
 {
     const ucp::config &config = context->config;
-    bool wanted = config.keepalive_interval > 0 && std::isfinite(config.keepalive_interval) &&
-                  config.keepalive_num_eps > 0;
+    bool wanted = config.keepalive_interval > 0 && std::isfinite(config.keepalive_interval);
     if (wanted && !keepalive) {
         keepalive = std::make_unique<ucp::keepalive>(this, config.keepalive_interval,
                                                      config.keepalive_num_eps);
