@@ -169,6 +169,16 @@ TEST_P(ucp_region_cache, a_limit_holds)
     });
 }
 
+TEST_P(ucp_region_cache, a_limit_of_regions_holds)
+{
+    o.config.emplace_back("RCACHE_MAX_REGIONS", "0");
+    run([&](entity &a, ucp_ep_h ep, entity &b) {
+        send(a, ep, b, 1);
+        send(a, ep, b, 2);
+        EXPECT_EQ(2u, counts(a).single);
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(over, ucp_region_cache, testing::Values("cxi", "efa"), transports_name);
 
 } // namespace
