@@ -97,6 +97,12 @@ TEST(ucp_config, takes_the_values_that_ucx_takes)
     EXPECT_EQ(UCS_OK, set("KEEPALIVE_NUM_EPS", "inf"));
     EXPECT_EQ(UINT_MAX, values.keepalive_num_eps);
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, set("KEEPALIVE_NUM_EPS", "0"));
+    EXPECT_EQ(UCS_OK, set("KEEPALIVE_INTERVAL", "3s"));
+    EXPECT_EQ(UCS_OK, set("KEEPALIVE_INTERVAL", "auto"));
+    EXPECT_EQ(20, values.keepalive_interval);
+    EXPECT_EQ(UCS_OK, set("RCACHE_ENABLE", "y"));
+    EXPECT_EQ(UCS_OK, set("RCACHE_ENABLE", "maybe"));
+    EXPECT_EQ(ucs::config::ternary::try_, values.rcache_enable);
     EXPECT_EQ(UINT_MAX, values.keepalive_num_eps);
     ucp_config_release(config);
 }

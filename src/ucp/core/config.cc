@@ -107,6 +107,12 @@ constexpr type proto_info_ = {"<y|n|auto|used|pattern>", parse_proto_info, [](co
                                   return *static_cast<const std::string *>(member);
                               }};
 
+constexpr type interval_ = {"<time value: number[s|ms|us|ns|m|h], inf, auto>",
+                            [](const char *text, void *member) {
+                                return time_.parse(strcasecmp(text, "auto") ? text : "20s", member);
+                            },
+                            [](const void *member) { return time_.format(member); }};
+
 constexpr type positive_ = {"<unsigned integer above 0 | inf>",
                             [](const char *text, void *member) {
                                 unsigned value = 0;
@@ -183,9 +189,9 @@ constexpr field fields[] = {
     {"CM_REUSEADDR", "y", "Listen on a port whose last user has just gone.",
      offsetof(config, cm_reuseaddr), &bool_},
     {"KEEPALIVE_INTERVAL", "20s",
-     "How often peers of endpoints with error handling are checked; inf or 0: never. Over tcp a "
-     "host or link that is gone is found some seconds after a check.",
-     offsetof(config, keepalive_interval), &time_},
+     "How often peers of endpoints with error handling are checked; inf or 0: never; auto: as by "
+     "default. Over tcp a host or link that is gone is found some seconds after a check.",
+     offsetof(config, keepalive_interval), &interval_},
     {"KEEPALIVE_NUM_EPS", "128", "Endpoints of a worker that are checked at a time, in turn.",
      offsetof(config, keepalive_num_eps), &positive_},
     {"PROTO_INFO", "n",

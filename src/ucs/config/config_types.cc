@@ -184,7 +184,7 @@ std::string format_list(const void *member)
 bool parse_ternary(const char *text, void *member)
 {
     bool yes;
-    if (!strcasecmp(text, "try")) {
+    if (!strcasecmp(text, "try") || !strcasecmp(text, "maybe")) {
         as<ternary>(member) = ternary::try_;
     } else if (!strcasecmp(text, "auto")) {
         as<ternary>(member) = ternary::auto_;

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
-#include <string_view>
+#include <strings.h>
 
 namespace uct {
 
@@ -63,8 +63,10 @@ bool parse_families(const char *text, void *member)
     size_t count = 0;
     for (const char *begin = text;; ++begin) {
         size_t length = strcspn(begin, ",");
-        std::string_view name(begin, length);
-        sa_family_t family = name == "inet" ? AF_INET : name == "inet6" ? AF_INET6 : AF_UNSPEC;
+        auto is = [&](const char *name) {
+            return length == strlen(name) && strncasecmp(begin, name, length) == 0;
+        };
+        sa_family_t family = is("inet") ? AF_INET : is("inet6") ? AF_INET6 : AF_UNSPEC;
         if (family == AF_UNSPEC || count == found.size() || (count == 1 && found[0] == family)) {
             return false;
         }
