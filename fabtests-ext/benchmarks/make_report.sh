@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# `make report`: ours, UCX and the raw core providers in turns over all sizes, written as report.json and one HTML page
-# (report_page.py) that needs no network. A measurement that fails stands there as failed, and the exit status is 1.
+# `make report`: ours, UCX and the raw core providers in turns over all sizes, written as report.json, report.csv and one
+# HTML page (report_page.py) that needs no network. A measurement that fails stands there as failed, and the exit status is 1.
 # docs/report.md says what is measured how.
 #
 # From the environment:
@@ -12,7 +12,7 @@
 #   REPORT_SIZES       message sizes in bytes (the powers of two from 1 to 16777216)
 #   REPORT_COUNTS      numbers of connections to one listener (16 64 256)
 #   REPORT_ONLY        a regular expression: the measurements whose names it matches alone
-#   REPORT_DIR         folder for report.json and report.html (report in the build directory)
+#   REPORT_DIR         folder for the three files (report in the build directory)
 
 set -u -o pipefail
 here=$(cd "$(dirname "$0")" && pwd)

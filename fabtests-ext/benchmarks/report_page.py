@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What make_report.sh has measured, as report.json and report.html.
+"""What make_report.sh has measured, as report.json, report.csv and report.html.
 
 Usage: report_page.py VALUES ABOUT FOLDER. A line of VALUES is "ROUND FIGURE SIDE SIZE VALUE", where VALUE may be
 "failed: REASON"; a line of ABOUT is "KEY TEXT". Prints a summary; the exit status is 1 if anything has failed. The plots
 are gnuplot's, inside the page.
 """
 import collections
+import csv
 import html
 import json
 import re
@@ -166,6 +167,8 @@ def write_page(path, about, figures):
              f"<style>{STYLE}</style></head><body><h1>ucxlike beside UCX and the raw core providers</h1>",
              "<p>The best of all rounds, which were taken in turns. Other work on the machine only adds time. "
              "ratio: ours divided by theirs.</p>"]
+    if crowded(about):
+        parts.append(f"<p><strong>{crowded(about)}</strong></p>")
     if failed:
         parts.append("<h2>Failed</h2><ul>" + "".join(
             f"<li><span class='failed'>failed</span> {html.escape(f['title'])}, {SIDES[side]}"
@@ -176,6 +179,24 @@ def write_page(path, about, figures):
         f"<dt>{html.escape(key)}</dt><dd>{html.escape(text)}</dd>" for key, text in about.items()) + "</dl></body></html>\n")
     with open(path, "w", encoding="utf-8") as page:
         page.write("\n".join(parts))
+
+
+def write_csv(path, figures):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(["figure", "unit", "better", "over", "size", "side", "best", "median", "failed"])
+        for f in figures:
+            for side, points in f["series"].items():
+                rows.writerows([f["name"], f["unit"], f["better"], f["over"], p["size"], side,
+                                p.get("best"), p.get("median"), p.get("failed")] for p in points)
+
+
+def crowded(about):
+    """Says so where more ran than the machine has processors for: the load before the page is made."""
+    load, processors = about.get("load", "0").split()[0], about.get("processors", "1")
+    if float(load) <= int(processors):
+        return ""
+    return f"The load was {load} on {processors} processors: these figures say little."
 
 
 def summary(figures):
@@ -200,9 +221,12 @@ def main():
     with open(f"{folder}/report.json", "w", encoding="utf-8") as file:
         json.dump({"format": 1, "about": about, "failed": count, "figures": figures}, file, indent=1)
         file.write("\n")
+    write_csv(f"{folder}/report.csv", figures)
     write_page(f"{folder}/report.html", about, figures)
     summary(figures)
-    print(f"{folder}/report.json\n{folder}/report.html")
+    if crowded(about):
+        print(crowded(about))
+    print(f"{folder}/report.json\n{folder}/report.csv\n{folder}/report.html")
     if count:
         print(f"{count} measurements failed; the page says why")
     return 1 if count else 0

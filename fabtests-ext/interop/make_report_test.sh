@@ -67,6 +67,38 @@ assert report["about"]["rounds"] == "1"
 CHECK
 }
 
+# A row for each point of report.json, failed ones with their reason.
+table_has_every_point()
+{
+    python3 - "$scratch/$1/report.json" "$scratch/$1/report.csv" <<'CHECK'
+import csv, json, sys
+text = lambda value: "" if value is None else str(value)
+wanted = [[f["name"], f["unit"], f["better"], f["over"], str(p["size"]), side]
+          + [text(p.get(key)) for key in ("best", "median", "failed")]
+          for f in json.load(open(sys.argv[1]))["figures"] for side, points in f["series"].items() for p in points]
+head, *rows = csv.reader(open(sys.argv[2], newline=""))
+assert head == ["figure", "unit", "better", "over", "size", "side", "best", "median", "failed"], head
+assert rows == wanted and rows, [row for row in rows if row not in wanted]
+CHECK
+}
+
+# says_the_load LOAD: of a page that is made anew, with that load on 2 processors.
+says_the_load()
+{
+    local folder=$scratch/load-$1
+    mkdir -p "$folder"
+    echo "0 ep_memory ucxlike 0 100" >"$folder/values"
+    printf 'processors 2\nload %s 9.00 9.00\n' "$1" >"$folder/about"
+    python3 "$here/../benchmarks/report_page.py" "$folder/values" "$folder/about" "$folder" >"$folder/out"
+    grep -qx "The load was $1 on 2 processors: these figures say little." "$folder/out" &&
+        grep -q "The load was $1 on 2 processors" "$folder/report.html"
+}
+
+load_is_told_where_it_matters()
+{
+    says_the_load 2.01 && ! says_the_load 2.00
+}
+
 # The namespaces of SVG are names that nothing is fetched from.
 page_refers_to_nothing_outside()
 {
@@ -189,9 +221,12 @@ missing_tool_is_named()
 
 check "the short form ends well, shows what is left and where the page is" short_form_ends_well
 check "every figure asked for is a number above 0" every_figure_is_a_number
+check "report.csv has every point" table_has_every_point whole
+check "a load above the number of processors is told" load_is_told_where_it_matters
 check "the page refers to nothing outside and has a plot of each figure and ratio" page_refers_to_nothing_outside
 check "the page renders in a browser, which asks nobody for anything" page_renders_in_a_browser
 check "a side that fails is failed in both files, and the exit status says so" one_side_that_fails_is_seen
+check "report.csv has the reason of what failed" table_has_every_point half
 check "no round is begun that would end too late" rounds_end_in_time
 check "what has to be installed is named" missing_tool_is_named
 finish
