@@ -16,6 +16,7 @@
 #include <new>
 #include <rdma/fi_tagged.h>
 #include <span>
+#include <string_view>
 #include <tuple>
 
 namespace uct::ofi {
@@ -270,6 +271,13 @@ bool core::answers_in_order() const
 bool core::polled_by_calls() const
 {
     return sockets() || provider == "sockets" || provider == "udp";
+}
+
+bool core::needs_polling_target() const
+{
+    // In these the hardware, the kernel or a thread of the provider does it.
+    constexpr std::string_view others[] = {"cxi", "efa", "net", "psm3", "shm", "sockets", "tcp"};
+    return !msg() && std::find(std::begin(others), std::end(others), provider) == std::end(others);
 }
 
 bool core::forgets_handshakes() const

@@ -54,6 +54,8 @@ struct core {
     bool answers_in_order() const;
     // A look at its queue is a system call; the queues of devices are in memory.
     bool polled_by_calls() const;
+    // Software of the target takes and acknowledges messages, while the target polls.
+    bool needs_polling_target() const;
     // The signal of a completion queue can be muted (cq_signal.h).
     bool has_mutable_signal() const;
     // Where its processes find the key of their job by themselves; nullptr: they need none.

@@ -196,6 +196,9 @@ void rdm_iface::forget(peer &p)
         put_to_rest(p);
         return;
     }
+    if (idle_polls_ && !closing_) {
+        idle_polls_->begin();
+    }
     remove_addresses(p);
     remove_left();
     if (p.order && !p.order->idle()) {

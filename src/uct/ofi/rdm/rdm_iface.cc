@@ -23,11 +23,23 @@ namespace {
 constexpr double default_timeout = 10; // seconds
 constexpr double max_timeout = 3600;
 
-const uct_iface_ops_t &table()
+// A thread of the program is in here: the helper thread keeps out.
+class in_use {
+  public:
+    explicit in_use(uct_iface_h handle) : owner_(static_cast<rdm_iface &>(*handle).lock()) {}
+    explicit in_use(uct_ep_h handle) : in_use(handle->iface) {}
+
+  private:
+    ucs::biased_lock::owner owner_;
+};
+
+// Interfaces that the helper thread never looks at take no lock.
+const uct_iface_ops_t &table(bool locked)
 {
     static_assert(transport<rdm_iface, ep>);
-    static const uct_iface_ops_t ops = make_ops<rdm_iface, ep>();
-    return ops;
+    static const uct_iface_ops_t plain = make_ops<rdm_iface, ep>();
+    static const uct_iface_ops_t with_lock = make_ops<rdm_iface, ep, in_use>();
+    return locked ? with_lock : plain;
 }
 
 // shm crashes when an endpoint is closed that it could not enable for want of descriptors.
@@ -45,7 +57,8 @@ void check_limits(const ofi::md &md)
 
 rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &params,
                      const uct_iface_config &config, make_node *on_node)
-    : iface(table(), worker, md, params, config), id_(ucs::random_u64()),
+    : iface(table(md.provider.needs_polling_target()), worker, md, params, config),
+      id_(ucs::random_u64()),
       timeout_ns_(static_cast<uint64_t>(
           (config.v.connect_timeout < max_timeout ? config.v.connect_timeout : default_timeout) *
           1e9))
@@ -53,6 +66,10 @@ rdm_iface::rdm_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
     check_limits(md);
     poll_ = poll<rdm_iface>;
     slow_ = domain.provider.polled_by_calls();
+    if (domain.provider.needs_polling_target()) {
+        idle_polls_ = std::make_unique<idle_polls>(*this);
+        poll_ = poll_locked;
+    }
     if (on_node) {
         node_ = on_node(md);
     }
@@ -113,6 +130,7 @@ void rdm_iface::open_endpoint(const uct_iface_config &config)
 
 rdm_iface::~rdm_iface()
 {
+    idle_polls_.reset();
     event_watch_.reset();
     closing_ = true;
     for (auto *peers : {&peers_, &resting_}) { // also of endpoints that the user forgot
@@ -296,6 +314,14 @@ void rdm_iface::on_unowned(op *o, ucs_status_t status)
     }
 }
 
+unsigned rdm_iface::poll_locked(void *arg)
+{
+    auto *self = static_cast<rdm_iface *>(static_cast<uct::iface *>(arg));
+    ucs::biased_lock::owner guard(self->lock());
+    self->idle_polls_->polled();
+    return self->progress();
+}
+
 unsigned rdm_iface::progress()
 {
     unsigned count = poll_cq();
@@ -398,6 +424,9 @@ bool rdm_iface::move_core()
         return false;
     }
     fi_cq_read(cq_.get(), nullptr, 0);
+    if (UCS_UNLIKELY(domain.carrier != nullptr)) {
+        domain.carrier->progress();
+    }
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include "uct/ofi/core/address.h"
 #include "uct/ofi/core/ep.h"
 #include "uct/ofi/core/iface.h"
+#include "uct/ofi/rdm/idle_polls.h"
 #include "uct/ofi/rdm/node.h"
 #include "uct/ofi/rdm/tag.h"
 
@@ -78,6 +79,7 @@ class rdm_iface final : public iface {
     ucs_status_t tag_recv_cancel(uct_tag_context_t *context, int force);
     unsigned progress();
     void close();
+    ucs::biased_lock &lock() { return idle_polls_->lock; }
 
     // An endpoint to the peer is gone.
     void forget(peer &p) override;
@@ -92,6 +94,7 @@ class rdm_iface final : public iface {
   private:
     ~rdm_iface() override;
 
+    static unsigned poll_locked(void *arg);
     void connect(ep &from, const peer_address &to) override;
     void check_peers() override;
     ucs_status_t arm_node();
@@ -148,6 +151,7 @@ class rdm_iface final : public iface {
     uint32_t epochs_ = 0; // of orders, ever
     uint64_t buried_ = 0;
     std::atomic<bool> someone_died_ = false;
+    std::unique_ptr<idle_polls> idle_polls_; // where a core needs its target to poll
 };
 
 uct_iface *open_rdm_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,

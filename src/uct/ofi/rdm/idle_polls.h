@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Polls a core for a program that has closed endpoints and does something else now. Where software
+// of the target takes and acknowledges messages, a peer that closes its own endpoint waits for
+// this process, which may wait for that peer outside of the library, as in the barrier at the end
+// of a job.
+//
+// From the first endpoint that is closed on, the helper thread of the process looks at times
+// whether the program has polled since, and if not moves the core. It takes nothing from the
+// completion queue, so that no handler and no callback runs there. What arrives fills the posted
+// receive buffers: a program that does not come back takes as many messages as it has of those.
+#pragma once
+
+#include "ucs/async.h"
+#include "ucs/biased_lock.h"
+
+#include <cstdint>
+
+namespace uct::ofi {
+
+class rdm_iface;
+
+class idle_polls {
+  public:
+    explicit idle_polls(rdm_iface &home) : home_(home) {}
+
+    // The program's threads are its owner while they are inside the interface.
+    ucs::biased_lock lock;
+
+    // The owner calls these: it has polled; it has closed an endpoint.
+    void polled() { ++polls_; }
+    void begin() noexcept;
+
+  private:
+    void look();
+
+    rdm_iface &home_;
+    uint64_t polls_ = 0; // under the lock, as all that follows
+    uint64_t polls_seen_ = 0;
+    uint64_t interval_ns_ = 0;
+    ucs::async_watch timer_;
+};
+
+} // namespace uct::ofi
