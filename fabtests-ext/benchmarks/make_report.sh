@@ -204,7 +204,7 @@ progress()
 plan | grep -E "^[^ ]*(${REPORT_ONLY:-})[^ ]* " >"$scratch/plan"
 steps=$(wc -l <"$scratch/plan")
 [ "$steps" -gt 0 ] || {
-    echo "no measurement has a name that matches '${REPORT_ONLY:-}'"
+    echo "no measurement has a name that matches '${REPORT_ONLY:-}': $(plan | cut -d ' ' -f 1 | sort -u | xargs)"
     exit 1
 }
 SECONDS=0 done=0

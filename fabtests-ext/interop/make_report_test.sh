@@ -210,6 +210,27 @@ rounds_end_in_time()
     }
 }
 
+# The part of the report that README.md gives for a figure has that figure.
+readme_names_a_measurement()
+{
+    local part
+    part=$(sed -n 's/.*before it connects.*`make report REPORT_ONLY=\([a-z_]*\)`.*/\1/p' "$here/../../README.md")
+    [ -n "$part" ] || { echo "README.md has no such line"; return 1; }
+    report readme REPORT_ONLY="$part" REPORT_COUNTS=2 && grep -q '^process_memory,KiB,.*,ucx,[0-9]' "$scratch/readme/report.csv" || {
+        cat "$scratch/readme/out"
+        return 1
+    }
+}
+
+wrong_name_is_told_the_names()
+{
+    report nothing REPORT_ONLY=nosuch
+    [ $? -eq 1 ] && grep -q "matches 'nosuch': ep_memory .* scale tag_bw" "$scratch/nothing/out" || {
+        cat "$scratch/nothing/out"
+        return 1
+    }
+}
+
 missing_tool_is_named()
 {
     mkdir -p "$scratch/few"
@@ -228,5 +249,7 @@ check "the page renders in a browser, which asks nobody for anything" page_rende
 check "a side that fails is failed in both files, and the exit status says so" one_side_that_fails_is_seen
 check "report.csv has the reason of what failed" table_has_every_point half
 check "no round is begun that would end too late" rounds_end_in_time
+check "README.md names a measurement that is there" readme_names_a_measurement
+check "a name that no measurement has is told the names" wrong_name_is_told_the_names
 check "what has to be installed is named" missing_tool_is_named
 finish
