@@ -102,6 +102,13 @@ finds_few_descriptors()
     says_the_doctor '^WARN descriptors: 200 ' bash -c "ulimit -n 200; exec $info doctor"
 }
 
+finds_little_shared_memory()
+{
+    unshare --mount true 2>/dev/null || { echo "mount namespaces are not allowed here"; return 77; }
+    says_the_doctor '^WARN /dev/shm: 3 MiB free; ' \
+        unshare --mount sh -c "mount -t tmpfs -o size=3m tmpfs /dev/shm && exec '$info' doctor"
+}
+
 finds_two_libraries()
 {
     local other
@@ -155,5 +162,6 @@ check "an endpoint of this process, another, the network, a client" places_the_p
 check "settings whose name has a text" filters_settings
 check "the machine, types, the build" prints 'kernel: ' 'ucp_params_t: ' 'compiler: ' 'memcpy MB/s: ' -- "$info" -bysTM
 check "the doctor finds few descriptors" finds_few_descriptors
+check "the doctor finds little shared memory" finds_little_shared_memory
 check "the doctor finds two UCX libraries" finds_two_libraries
 finish
