@@ -8,7 +8,7 @@
 # From the environment:
 #   REPORT_SHORT=yes   one round of three sizes, in less than a minute; the three below still count
 #   REPORT_ROUNDS      number of rounds (3)
-#   REPORT_MINUTES     no round is begun that would end later than that (30)
+#   REPORT_MINUTES     no round is begun that would end later than that, and no step after it but the first (30)
 #   REPORT_SIZES       message sizes in bytes (the powers of two from 1 to 16777216)
 #   REPORT_COUNTS      numbers of connections to one listener (16 64 256)
 #   REPORT_ONLY        a regular expression: the measurements whose names it matches alone
@@ -207,14 +207,19 @@ steps=$(wc -l <"$scratch/plan")
     echo "no measurement has a name that matches '${REPORT_ONLY:-}': $(plan | cut -d ' ' -f 1 | sort -u | xargs)"
     exit 1
 }
-SECONDS=0 done=0
+SECONDS=0 done=0 minutes=${REPORT_MINUTES:-30}
 for ((round = 0; round < rounds; round++)); do
-    [ $round -eq 0 ] || [ $((SECONDS * (round + 1) / round)) -lt $((${REPORT_MINUTES:-30} * 60)) ] || {
-        echo "another round would end after ${REPORT_MINUTES:-30} minutes: $round of $rounds rounds were taken"
+    [ $round -eq 0 ] || [ $((SECONDS * (round + 1) / round)) -lt $((minutes * 60)) ] || {
+        echo "another round would end after $minutes minutes: $round of $rounds rounds were taken"
         rounds=$round
         break
     }
     while read -r name command <&3; do
+        [ $done -eq 0 ] || [ $SECONDS -lt $((minutes * 60)) ] || {
+            echo "$minutes minutes are over: $((done - round * steps)) of $steps steps of round $((round + 1)) were taken"
+            rounds=$((round + 1))
+            break 2
+        }
         progress $done $((steps * rounds)) "round $((round + 1)) of $rounds, $command"
         $command
         done=$((done + 1))
@@ -227,6 +232,7 @@ progress $done $((steps * rounds)) "writing the page"
     echo "date $(date -u +%Y-%m-%dT%H:%M:%SZ)"
     echo "seconds $SECONDS"
     echo "rounds $rounds"
+    echo "steps $done of $((steps * rounds))"
     echo "ucp_connections ${counts##* }"
     echo "prov_connections $connections"
     echo "endpoints $endpoints"

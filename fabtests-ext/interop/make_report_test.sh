@@ -210,6 +210,18 @@ rounds_end_in_time()
     }
 }
 
+time_is_kept_within_a_round()
+{
+    report short REPORT_MINUTES=0 REPORT_ONLY=prov_lat.tcp REPORT_SIZES="8 64" &&
+        grep -qx '0 minutes are over: 1 of 2 steps of round 1 were taken' "$scratch/short/out" &&
+        grep -q '"steps": "1 of 2"' "$scratch/short/report.json" &&
+        [ "$(grep -c '^prov_lat.tcp,us,less,bytes,8,' "$scratch/short/report.csv")" -eq 2 ] &&
+        ! grep -q ',64,' "$scratch/short/report.csv" || {
+        cat "$scratch/short/out"
+        return 1
+    }
+}
+
 # The part of the report that README.md gives for a figure has that figure.
 readme_names_a_measurement()
 {
@@ -249,6 +261,7 @@ check "the page renders in a browser, which asks nobody for anything" page_rende
 check "a side that fails is failed in both files, and the exit status says so" one_side_that_fails_is_seen
 check "report.csv has the reason of what failed" table_has_every_point half
 check "no round is begun that would end too late" rounds_end_in_time
+check "no step is begun when the time is over" time_is_kept_within_a_round
 check "README.md names a measurement that is there" readme_names_a_measurement
 check "a name that no measurement has is told the names" wrong_name_is_told_the_names
 check "what has to be installed is named" missing_tool_is_named
