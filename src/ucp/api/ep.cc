@@ -112,14 +112,17 @@ ucp_ep *create_server(ucp_worker *worker, const ucp_ep_params_t *params, const u
                          "error handling mode is %u",
                          client.err_mode);
     }
-    ucp_ep *ep = ucp::ep_new(worker, ucp::ep_origin::server);
-    ep->err_mode = static_cast<ucp_err_handling_mode_t>(client.err_mode);
-    apply_params(ep, params);
+    ucp_ep *ep = nullptr;
     try {
+        ep = ucp::ep_new(worker, ucp::ep_origin::server);
+        ep->err_mode = static_cast<ucp_err_handling_mode_t>(client.err_mode);
+        apply_params(ep, params);
         ucp::accept_client(ep, request, client, mine);
     } catch (...) {
         ucp::reject_request(worker, request);
-        ucp::ep_destroy(ep);
+        if (ep) {
+            ucp::ep_destroy(ep);
+        }
         throw;
     }
     return ep;
@@ -256,6 +259,13 @@ void keep_request(ucp_conn_request_h request) noexcept
     claim(request);
     std::lock_guard<ucs::opt_lock> guard(request->context->lock);
     request->listener = nullptr;
+}
+
+void refuse_request(ucp_worker_h worker, ucp_conn_request_h request) noexcept
+{
+    claim(request);
+    reject_request(worker, request);
+    delete request;
 }
 
 } // namespace ucp
@@ -467,9 +477,7 @@ ucs_status_t ucp_listener_reject(ucp_listener_h listener, ucp_conn_request_h con
 {
     UCS_CHECK_ARG(listener, "ucp_listener_reject: listener must not be NULL");
     UCS_CHECK_ARG(conn_request, "ucp_listener_reject: conn_request must not be NULL");
-    claim(conn_request);
-    ucp::reject_request(listener->worker, conn_request);
-    delete conn_request;
+    ucp::refuse_request(listener->worker, conn_request);
     return UCS_OK;
 }
 

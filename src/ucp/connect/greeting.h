@@ -42,4 +42,7 @@ std::span<const uint8_t> greeting_of(ucp_conn_request_h request) noexcept;
 // on ucp_listener_reject() does not take the request; accepting it without success refuses it.
 void keep_request(ucp_conn_request_h request) noexcept;
 
+// Refuses a request that may be kept.
+void refuse_request(ucp_worker_h worker, ucp_conn_request_h request) noexcept;
+
 } // namespace ucp
