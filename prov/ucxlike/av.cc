@@ -127,9 +127,43 @@ fi_addr_t av::index_of(const address &a)
     return lowest;
 }
 
+// The lowest that is free. There is room to give it back.
+uint32_t av::take_index()
+{
+    if (!free_.empty()) {
+        std::pop_heap(free_.begin(), free_.end(), std::greater<>());
+        uint32_t index = free_.back();
+        free_.pop_back();
+        return index;
+    }
+    size_t index = entries_.size();
+    reported_.resize(index + 1);
+    if (free_.capacity() <= index) {
+        free_.reserve(2 * index + 64);
+    }
+    entries_.push_back({});
+    return static_cast<uint32_t>(index);
+}
+
+void av::forget(fi_addr_t index, const address &a) noexcept
+{
+    auto [from, to] = index_.equal_range(a);
+    for (auto it = from; it != to; ++it) {
+        if (it->second == index) {
+            index_.erase(it);
+            break;
+        }
+    }
+    entries_[index] = address();
+    free_.push_back(static_cast<uint32_t>(index));
+    std::push_heap(free_.begin(), free_.end(), std::greater<>());
+    for (rdm_endpoint *ep : endpoints_) {
+        ep->address_removed(a, index);
+    }
+}
+
 int av::insert_one(const address &a, fi_addr_t *out, int *error, uint64_t user_id, bool by_user)
 {
-    uint32_t index;
     if (a.empty() || a.port() == 0) {
         if (out) {
             *out = FI_ADDR_NOTAVAIL;
@@ -139,26 +173,23 @@ int av::insert_one(const address &a, fi_addr_t *out, int *error, uint64_t user_i
         }
         return 0;
     }
-    if (!free_.empty()) {
-        std::pop_heap(free_.begin(), free_.end(), std::greater<>());
-        index = free_.back();
-        free_.pop_back();
+    uint32_t index = take_index();
+    try {
         entries_[index] = a;
-    } else {
-        index = static_cast<uint32_t>(entries_.size());
-        entries_.push_back(a);
-        reported_.push_back(0);
+        reported_[index] = by_user ? user_id : index;
+        index_.emplace(a, index);
+        for (rdm_endpoint *ep : endpoints_) {
+            ep->address_inserted(a, index, reported_[index]);
+        }
+    } catch (...) {
+        forget(index, a);
+        throw;
     }
-    reported_[index] = by_user ? user_id : index;
-    index_.emplace(a, index);
     if (out) {
         *out = index;
     }
     if (error) {
         *error = 0;
-    }
-    for (rdm_endpoint *ep : endpoints_) {
-        ep->address_inserted(a, index, reported_[index]);
     }
     return 1;
 }
@@ -318,19 +349,7 @@ int av::remove(fid_av *f, fi_addr_t *addrs, size_t count, uint64_t flags)
                 continue;
             }
             address a = self->entries_[index];
-            auto [from, to] = self->index_.equal_range(a);
-            for (auto it = from; it != to; ++it) {
-                if (it->second == index) {
-                    self->index_.erase(it);
-                    break;
-                }
-            }
-            self->entries_[index] = address();
-            self->free_.push_back(static_cast<uint32_t>(index));
-            std::push_heap(self->free_.begin(), self->free_.end(), std::greater<>());
-            for (rdm_endpoint *ep : self->endpoints_) {
-                ep->address_removed(a, index);
-            }
+            self->forget(index, a);
         }
         return result;
     });

@@ -34,6 +34,8 @@ class av final : public fid_av {
     av(domain *dom, const fi_av_attr &attr, void *context);
     ~av();
 
+    uint32_t take_index();
+    void forget(fi_addr_t index, const address &a) noexcept;
     int insert_one(const address &a, fi_addr_t *out, int *error, uint64_t user_id, bool by_user);
     int finish(size_t asked, size_t good, void *context, uint64_t flags);
 

@@ -228,10 +228,19 @@ void domain::bind_counter(cntr *c)
 {
     std::lock_guard g(engines_mutex_);
     counters_.push_back(c);
-    c->attach();
-    for (engine *e : engines_) {
-        c->add_engine(e);
+    size_t done = 0;
+    try {
+        for (; done < engines_.size(); ++done) {
+            c->add_engine(engines_[done]);
+        }
+    } catch (...) {
+        while (done > 0) {
+            c->remove_engine(engines_[--done]);
+        }
+        counters_.pop_back();
+        throw;
     }
+    c->attach();
 }
 
 void domain::release_counter(cntr *c)
@@ -248,8 +257,17 @@ void domain::add_engine(engine *e)
 {
     std::lock_guard g(engines_mutex_);
     engines_.push_back(e);
-    for (cntr *c : counters_) {
-        c->add_engine(e);
+    size_t done = 0;
+    try {
+        for (; done < counters_.size(); ++done) {
+            counters_[done]->add_engine(e);
+        }
+    } catch (...) {
+        while (done > 0) {
+            counters_[--done]->remove_engine(e);
+        }
+        engines_.pop_back();
+        throw;
     }
 }
 

@@ -108,10 +108,30 @@ void endpoint::for_each_queue(F &&f)
     }
 }
 
+// All of them or, with an exception, none.
 void endpoint::attach_queues()
 {
-    for_each_queue([this](auto *q) { q->add_engine(eng); });
-    dom->add_engine(eng);
+    size_t done = 0;
+    try {
+        for_each_queue([&](auto *q) {
+            q->add_engine(eng);
+            ++done;
+        });
+        dom->add_engine(eng);
+    } catch (...) {
+        detach_queues(done);
+        throw;
+    }
+}
+
+void endpoint::detach_queues(size_t count)
+{
+    for_each_queue([&](auto *q) {
+        if (count > 0) {
+            q->remove_engine(eng);
+            --count;
+        }
+    });
 }
 
 endpoint::queues endpoint::take_queues()
@@ -288,13 +308,17 @@ int endpoint::control(fid_t f, int command, void *arg)
         }
         return guard([&] {
             self->tx_defaults = self->tx_options(self->tx_flags) & ~(tx_inject | tx_data);
-            int error = self->enable();
-            if (error) {
+            if (int error = self->check_bound()) {
                 return error;
             }
-            self->enabled = true;
             self->attach_queues();
-            return 0;
+            int error = guard([&] { return self->enable(); });
+            self->enabled = !error;
+            if (error) {
+                self->dom->remove_engine(self->eng);
+                self->detach_queues(SIZE_MAX);
+            }
+            return error;
         });
     case FI_GETOPSFLAG: {
         PROV_CHECK_ARG(EP_CTRL, arg, "fi_control: arg of FI_GETOPSFLAG must not be NULL\n");

@@ -109,7 +109,8 @@ class endpoint : public fid_ep {
     virtual ~endpoint();
     virtual conn *route_slow(fi_addr_t dest, int *error) = 0;
     virtual const conn *source_slow(fi_addr_t) { return nullptr; }
-    virtual int enable() = 0;
+    virtual int check_bound() = 0; // 0: what the endpoint needs is bound to it
+    virtual int enable() = 0;      // nothing is left of it when it fails
     virtual int bind_av(av *) { return -FI_EINVAL; }
     virtual void bind_shared_rx() {} // shared_rx_ is about to be set
     int bind_cq(cq *q, uint64_t flags);
@@ -117,6 +118,7 @@ class endpoint : public fid_ep {
     virtual void detach() {} // before the object goes
 
     void attach_queues();
+    void detach_queues(size_t count); // the first so many
 
     // What the endpoint was bound to. Taken under the engine's lock where others progress the
     // engine, let go of without it: reading a queue takes the queue's lock and then the engines'.

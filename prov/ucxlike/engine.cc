@@ -67,11 +67,8 @@ engine::engine(ucp_context_h context, bool locked, bool lasts)
 engine::~engine()
 {
     stop_thread();
-    std::vector<link *> open;
-    for (auto &[ep, l] : links_) {
-        open.push_back(l);
-    }
-    for (link *l : open) {
+    for (auto at = links_.begin(); at != links_.end();) {
+        link *l = (at++)->second; // closing may take it out
         l->owner = nullptr;
         if (!l->closing) {
             close(l, l->failed);
@@ -267,10 +264,12 @@ ucs_status_t engine::on_control(void *arg, const void *header, size_t header_len
         acknowledged(c, m);
         return UCS_OK;
     }
-    guard([&] {
-        c->control(m, data, length, reply);
-        return 0;
-    });
+    if (guard([&] {
+            c->control(m, data, length, reply);
+            return 0;
+        })) {
+        e->give_up(c);
+    }
     return UCS_OK;
 }
 

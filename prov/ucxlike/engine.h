@@ -128,7 +128,7 @@ class engine {
     link *connect(const address &to, const address *from, conn *owner, acceptor *home = nullptr,
                   std::string_view words = {}); // throws failure
     link *accept(ucp_conn_request_h request, conn *owner, acceptor *home = nullptr,
-                 std::string_view words = {}); // nullptr: it is gone
+                 std::string_view words = {}); // nullptr: it is gone. Throws: it is still there
     void close(link *l, bool force);
     // Closes all links of this home, which goes away.
     void abandon(acceptor *home);

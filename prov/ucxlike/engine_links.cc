@@ -10,7 +10,8 @@ namespace ucxlike {
 link *engine::add(const ucp_ep_params_t &params, conn *owner, acceptor *home,
                   std::string_view words, ucs_status_t *status)
 {
-    auto *l = new link{.eng = this, .owner = owner, .home = home};
+    std::unique_ptr<link> made(new link{.eng = this, .owner = owner, .home = home});
+    link *l = made.get();
     ucp_ep_params_t p = params;
     p.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
@@ -22,7 +23,6 @@ link *engine::add(const ucp_ep_params_t &params, conn *owner, acceptor *home,
     }
     *status = ucp::create_ep(worker, &p, mine, &l->ep);
     if (*status != UCS_OK) {
-        delete l;
         return nullptr;
     }
     if (guard([&] {
@@ -36,11 +36,10 @@ link *engine::add(const ucp_ep_params_t &params, conn *owner, acceptor *home,
         if (UCS_PTR_IS_PTR(r)) {
             ucp_request_free(r);
         }
-        delete l;
         *status = UCS_ERR_NO_MEMORY;
         return nullptr;
     }
-    return l;
+    return made.release();
 }
 
 link *engine::connect(const address &to, const address *from, conn *owner, acceptor *home,
@@ -128,9 +127,11 @@ ucp_listener_h engine::listen(const address &at, acceptor *a, address *actual)
     }
     ucp_listener_attr_t attr = {};
     attr.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
-    if (ucp_listener_query(listener, &attr) == UCS_OK) {
-        *actual = address::from(&attr.sockaddr, sizeof(attr.sockaddr));
+    if (ucs_status_t st = ucp_listener_query(listener, &attr); st != UCS_OK) {
+        ucp_listener_destroy(listener);
+        throw failure{errno_of(st)};
     }
+    *actual = address::from(&attr.sockaddr, sizeof(attr.sockaddr));
     return listener;
 }
 
@@ -219,13 +220,11 @@ void engine::close(link *l, bool force)
 
 void engine::abandon(acceptor *home)
 {
-    std::vector<link *> theirs;
-    for (auto &[ep, l] : links_) {
-        if (l->home == home) {
-            theirs.push_back(l);
+    for (auto at = links_.begin(); at != links_.end();) {
+        link *l = (at++)->second; // closing may take it out
+        if (l->home != home) {
+            continue;
         }
-    }
-    for (link *l : theirs) {
         l->home = nullptr;
         l->owner = nullptr;
         if (!l->closing) {

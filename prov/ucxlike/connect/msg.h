@@ -18,6 +18,7 @@
 #pragma once
 
 #include "prov/ucxlike/endpoint.h"
+#include "prov/ucxlike/queue/eq.h"
 
 namespace ucxlike {
 
@@ -46,7 +47,8 @@ struct msg_conn final : conn {
     uint64_t pending_id = 0;
     bool detached = false; // no endpoint any more: goes when it is drained
     int last_error = 0;    // of the last event; 0: FI_SHUTDOWN
-    std::string last_data;
+    eq::slot connected_event = eq::make_slot();
+    eq::slot last_event = eq::make_slot();
 
     explicit msg_conn(engine *e);
     ~msg_conn() override;
@@ -86,6 +88,7 @@ class msg_endpoint final : public endpoint {
 
   private:
     conn *route_slow(fi_addr_t dest, int *error) override;
+    int check_bound() override;
     int enable() override;
     void detach() override;
     bool has_injected();

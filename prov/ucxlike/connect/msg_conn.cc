@@ -81,8 +81,8 @@ int msg_conn::accept(const void *param, size_t length)
     letter l;
     wire::builder b(l);
     b.tag(rx_id);
-    pending = eng->accept(std::exchange(request, nullptr), this, nullptr,
-                          seal(l, b, wire::accept, param, length));
+    pending = eng->accept(request, this, nullptr, seal(l, b, wire::accept, param, length));
+    request = nullptr;
     if (pending) {
         enter(state::accepting);
     } else {
@@ -97,8 +97,14 @@ void msg_conn::reject(const void *param, size_t length)
     if (request) {
         letter l;
         wire::builder b(l);
-        pending = eng->accept(std::exchange(request, nullptr), this, nullptr,
-                              seal(l, b, wire::reject, param, length));
+        auto words = seal(l, b, wire::reject, param, length);
+        if (guard([&] {
+                pending = eng->accept(request, this, nullptr, words);
+                return 0;
+            })) {
+            ucp::refuse_request(eng->worker, request);
+        }
+        request = nullptr;
     }
     enter(state::dead);
     close_link(false);
@@ -158,18 +164,24 @@ void msg_conn::control(const wire::message &m, const void *, size_t, link *)
 
 void msg_conn::established(std::string_view data)
 {
+    eq::event &e = connected_event.front();
+    if (int error = guard([&] {
+            e.bytes = data;
+            return 0;
+        })) {
+        end(-error, {});
+        return;
+    }
     enter(state::connected);
     tx = pending;
     tx_id = pending_id;
     if (!owner || !owner->events) {
         return;
     }
-    eq::event e;
     e.type = FI_CONNECTED;
     e.fid = &owner->fid;
     e.cm = true;
-    e.bytes = data;
-    owner->events->write(std::move(e));
+    owner->events->write(std::move(connected_event));
 }
 
 // Asked for when somebody wants to know: it costs a system call. Known from then on.
@@ -209,7 +221,10 @@ void msg_conn::close_link(bool force)
 void msg_conn::end(int error, std::string_view data)
 {
     last_error = error;
-    last_data = data;
+    (void)guard([&] { // without them when there is no memory: the error says enough
+        last_event.front().bytes = data;
+        return 0;
+    });
     enter(state::closing);
     ++outstanding;
     if (owner) {
@@ -235,18 +250,17 @@ void msg_conn::write_last_event()
     if (!owner || !owner->events) {
         return;
     }
-    eq::event e;
+    eq::event &e = last_event.front();
     e.fid = &owner->fid;
     if (last_error) {
         e.error = last_error;
         e.prov_errno = last_error;
         e.context = owner->fid.context;
-        e.bytes = last_data;
     } else {
         e.type = FI_SHUTDOWN;
         e.cm = true;
     }
-    owner->events->write(std::move(e));
+    owner->events->write(std::move(last_event));
 }
 
 // The one place where the end is decided: nothing of the connection is under way.
@@ -285,11 +299,15 @@ void msg_conn::link_failed(link *l)
     }
 }
 
-// A link that is closed in order tells the peer by that. One that is cut says it first.
+// A link that is closed in order tells the peer by that. One that is cut says it first. Without
+// memory for that the cut itself tells.
 void msg_conn::say_goodbye()
 {
     if (outstanding > 0 && pending && (now == state::connected || now == state::accepting)) {
-        eng->send_control(pending, pending_id, wire::shutdown);
+        if (tx_op *op = eng->try_begin_own()) {
+            size_t length = wire::builder(op->header).finish(pending_id, wire::shutdown);
+            eng->send_own(pending, op, length, nullptr, 0);
+        }
     }
 }
 

@@ -97,7 +97,7 @@ bool msg_endpoint::has_injected()
     return false;
 }
 
-int msg_endpoint::enable()
+int msg_endpoint::check_bound()
 {
     if (!events) {
         PROV_WARN(EP_CTRL, "fi_enable: a MSG endpoint needs an event queue\n");
@@ -107,9 +107,14 @@ int msg_endpoint::enable()
         PROV_WARN(EP_CTRL, "fi_enable: no completion queue is bound\n");
         return -FI_ENOCQ;
     }
+    return 0;
+}
+
+int msg_endpoint::enable()
+{
     if (shared_rx_) {
+        shared_rx_->queue()->join(this);
         rx = shared_rx_->queue();
-        rx->join(this);
     } else {
         own_rx_ = std::make_unique<rx_queue>(eng);
         rx = own_rx_.get();

@@ -236,6 +236,9 @@ void pep::connected(ucp_conn_request_h request)
 
 void pep::requested(msg_conn *c, std::string_view data)
 {
+    eq::slot event = eq::make_slot();
+    eq::event &e = event.front();
+    e.bytes = data;
     fi_info *info = fi_dupinfo(info_);
     if (!info) {
         throw failure{FI_ENOMEM};
@@ -247,13 +250,11 @@ void pep::requested(msg_conn *c, std::string_view data)
     set_address(&info->src_addr, &info->src_addrlen, name_);
     set_address(&info->dest_addr, &info->dest_addrlen, c->peer_name);
     info->handle = &c->handle;
-    eq::event e;
     e.type = FI_CONNREQ;
     e.fid = &fid;
     e.cm = true;
     e.info = info;
-    e.bytes = data;
-    events_->write(std::move(e));
+    events_->write(std::move(event));
 }
 
 void pep::forget(msg_conn *c)

@@ -98,18 +98,20 @@ void rdm_endpoint::detach()
 int rdm_endpoint::bind_av(av *a)
 {
     PROV_CHECK_ARG(EP_CTRL, !av_, "fi_ep_bind: an address vector is bound already\n");
-    av_ = a;
+    table_.clear(); // of an attempt that found no memory
+    index_.clear();
     for (fi_addr_t i = 0; i < a->size(); ++i) {
         address at = a->at(i);
         if (!at.empty()) {
             address_inserted(at, i, a->reported(i));
         }
     }
-    av_->attach(this);
+    a->attach(this);
+    av_ = a;
     return 0;
 }
 
-int rdm_endpoint::enable()
+int rdm_endpoint::check_bound()
 {
     if (!av_) {
         PROV_WARN(EP_CTRL, "fi_enable: an RDM endpoint needs an address vector\n");
@@ -119,7 +121,39 @@ int rdm_endpoint::enable()
         PROV_WARN(EP_CTRL, "fi_enable: no completion queue is bound\n");
         return -FI_ENOCQ;
     }
+    return 0;
+}
+
+// The listener comes last: what fails before has told nobody of the endpoint.
+int rdm_endpoint::enable()
+{
     ucs::opt_guard g(eng->lock);
+    if (dom->auto_progress()) {
+        eng->start_thread();
+    }
+    if (shared_rx_) {
+        shared_rx_->queue()->join(this);
+        rx = shared_rx_->queue();
+    } else {
+        own_rx_ = std::make_unique<rx_queue>(eng);
+        rx = own_rx_.get();
+    }
+    if (int error = guard([this] {
+            listen();
+            return 0;
+        })) {
+        if (shared_rx_) {
+            rx->leave(this);
+        }
+        rx = nullptr;
+        own_rx_.reset();
+        return error;
+    }
+    return 0;
+}
+
+void rdm_endpoint::listen()
+{
     address at = name_;
     if (is_any(at)) {
         // A name must be one that a peer can connect to.
@@ -131,17 +165,6 @@ int rdm_endpoint::enable()
     listener_ = eng->listen(at, this, &actual);
     at.set_port(actual.port());
     name_ = at;
-    if (shared_rx_) {
-        rx = shared_rx_->queue();
-        rx->join(this);
-    } else {
-        own_rx_ = std::make_unique<rx_queue>(eng);
-        rx = own_rx_.get();
-    }
-    if (dom->auto_progress()) {
-        eng->start_thread();
-    }
-    return 0;
 }
 
 ssize_t rdm_endpoint::not_yet(conn *to)
@@ -150,11 +173,15 @@ ssize_t rdm_endpoint::not_yet(conn *to)
     if (p->refused) {
         return -std::exchange(p->refused, 0);
     }
-    if (p->greeted != p->tx) {
-        p->greeted = p->tx;
-        greet(p);
+    if (p->greeted == p->tx) {
+        return -FI_EAGAIN;
     }
-    return -FI_EAGAIN;
+    int error = guard([&] {
+        greet(p);
+        p->greeted = p->tx;
+        return 0;
+    });
+    return error ? error : -FI_EAGAIN;
 }
 
 void rdm_endpoint::greet(peer *p)
@@ -239,9 +266,9 @@ void rdm_endpoint::address_inserted(const address &a, fi_addr_t index, fi_addr_t
     if (table_.size() <= index) {
         table_.resize(index + 1);
     }
-    table_[index] = {a, report};
     unalias(a);
     index_.emplace(a, index);
+    table_[index] = {a, report};
     if (index < routes_.size()) {
         routes_[index] = nullptr;
     }
@@ -255,7 +282,9 @@ void rdm_endpoint::address_inserted(const address &a, fi_addr_t index, fi_addr_t
 void rdm_endpoint::address_removed(const address &a, fi_addr_t index)
 {
     ucs::opt_guard g(eng->lock);
-    table_[index] = {};
+    if (index < table_.size()) {
+        table_[index] = {};
+    }
     if (index < routes_.size()) {
         routes_[index] = nullptr;
     }

@@ -65,9 +65,11 @@ class rdm_endpoint final : public endpoint, public acceptor, public engine::read
   private:
     conn *route_slow(fi_addr_t dest, int *error) override;
     const conn *source_slow(fi_addr_t addr) override;
+    int check_bound() override;
     int enable() override;
     int bind_av(av *a) override;
     void bind_shared_rx() override;
+    void listen();
     void leave_shared_engine();
     void detach() override;
     fi_addr_t reported(const address &name) const;

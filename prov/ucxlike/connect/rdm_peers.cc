@@ -48,10 +48,10 @@ void peer::control(const wire::message &m, const void *data, size_t length, link
     }
     wire::hello h;
     memcpy(&h, m.hello, sizeof(h));
+    ep->alias(this, wire::name_of(h));
     incarnation = h.incarnation;
     tx_id = m.tag;
     refused = 0;
-    ep->alias(this, wire::name_of(h));
     ep->peer_ready();
 }
 
@@ -70,11 +70,21 @@ peer *rdm_endpoint::peer_named(const address &name)
     if (it != names_.end()) {
         return it->second;
     }
-    peers_.push_back(std::make_unique<peer>(this));
-    peer *p = peers_.back().get();
+    // The peer itself comes last: it has an id from then on.
+    peers_.push_back(nullptr);
+    try {
+        it = names_.emplace(name, nullptr).first;
+        peers_.back() = std::make_unique<peer>(this);
+    } catch (...) {
+        if (it != names_.end()) {
+            names_.erase(it);
+        }
+        peers_.pop_back();
+        throw;
+    }
+    peer *p = it->second = peers_.back().get();
     p->name = name;
     p->addr = reported(name);
-    names_[name] = p;
     return p;
 }
 
@@ -135,8 +145,8 @@ void rdm_endpoint::revive(peer *p, link *l)
 
 void rdm_endpoint::welcome(peer *p, link *l, uint64_t id)
 {
-    p->welcomed = l;
     tx_op *op = eng->begin_own();
+    p->welcomed = l;
     wire::builder b(op->header);
     b.tag(p->rx_id);
     b.say_hello(hello_for(p));
@@ -148,7 +158,7 @@ conn *rdm_endpoint::identify(link *l, const wire::message &m)
     wire::hello h;
     memcpy(&h, m.hello, sizeof(h));
     peer *p = nullptr;
-    guard([&] {
+    int error = guard([&] {
         p = claimed(l, h);
         if (!p) {
             return 0;
@@ -174,6 +184,10 @@ conn *rdm_endpoint::identify(link *l, const wire::message &m)
         }
         return 0;
     });
+    if (error) {
+        eng->fail(l, UCS_ERR_NO_MEMORY); // the peer waits for a welcome
+        return nullptr;
+    }
     return p;
 }
 

@@ -44,10 +44,10 @@ int eq::open(fid_fabric *fab, fi_eq_attr *attr, fid_eq **out, void *context)
     });
 }
 
-void eq::write(event &&e)
+void eq::write(slot &&e) noexcept
 {
     ucs::opt_guard g(lock_);
-    events_.push_back(std::move(e));
+    events_.splice(events_.end(), e);
     notify();
 }
 
@@ -172,10 +172,14 @@ ssize_t eq::readerr(fid_eq *f, fi_eq_err_entry *buf, uint64_t flags)
         buf->err_data_size = std::min(room, e.bytes.size());
         memcpy(user_data, e.bytes.data(), buf->err_data_size);
     } else {
-        self->last_error_data_ = e.bytes;
-        buf->err_data = e.bytes.empty() ? nullptr : self->last_error_data_.data();
+        self->last_error_data_.swap(e.bytes);
+        if (flags & FI_PEEK) {
+            e.bytes = self->last_error_data_;
+        }
+        size_t length = self->last_error_data_.size();
+        buf->err_data = length ? self->last_error_data_.data() : nullptr;
         if (sized) {
-            buf->err_data_size = e.bytes.size();
+            buf->err_data_size = length;
         }
     }
     if (!(flags & FI_PEEK)) {

@@ -6,7 +6,7 @@
 
 #include "prov/ucxlike/queue/queue.h"
 
-#include <deque>
+#include <list>
 #include <string>
 
 namespace ucxlike {
@@ -29,7 +29,17 @@ class eq final : public fid_eq, public waitable {
         bool cm = false;         // fi_eq_cm_entry
         bool user = false;       // bytes is the whole entry
     };
-    void write(event &&e);
+    // One event, made before it is known whether there will be one: writing it needs no memory. Its
+    // bytes do.
+    using slot = std::list<event>;
+    static slot make_slot() { return slot(1); }
+    void write(slot &&e) noexcept;
+    void write(event &&e)
+    {
+        slot s;
+        s.push_back(std::move(e));
+        write(std::move(s));
+    }
     void purge(fid_t fid); // no event of this fid can be read any more
 
     ~eq() override;
@@ -57,7 +67,7 @@ class eq final : public fid_eq, public waitable {
     fabric *fabric_;
     ucs::opt_lock lock_{true};
     bool writable_;
-    std::deque<event> events_;
+    std::list<event> events_;
     std::string last_error_data_;
 };
 

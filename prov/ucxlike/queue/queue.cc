@@ -16,12 +16,18 @@ namespace ucxlike {
 waitable::waitable(bool locked, fi_wait_obj wait_obj, fid_wait *set)
     : wait_obj_(wait_obj), engines_lock_(locked)
 {
-    if (wait_obj_ != FI_WAIT_NONE) {
-        fd();
-    }
-    if (wait_obj_ == FI_WAIT_SET) {
-        set_ = from_fid<wait_set>(set);
-        set_->add(this);
+    try {
+        if (wait_obj_ != FI_WAIT_NONE) {
+            fd();
+        }
+        if (wait_obj_ == FI_WAIT_SET) {
+            auto *to = from_fid<wait_set>(set);
+            to->add(this);
+            set_ = to;
+        }
+    } catch (...) {
+        close_fds();
+        throw;
     }
 }
 
@@ -30,6 +36,11 @@ waitable::~waitable()
     if (set_) {
         set_->remove(this, epoll_);
     }
+    close_fds();
+}
+
+void waitable::close_fds()
+{
     if (epoll_ >= 0) {
         ::close(epoll_);
     }

@@ -123,6 +123,7 @@ class waitable {
 
     bool arm_engines();
     void make_fd();
+    void close_fds();
     void watch(int fd);
 
     fi_wait_obj wait_obj_;
