@@ -16,7 +16,7 @@ export FI_PROVIDER_PATH=$build/fabtests-ext/strict/.libs FI_STRICT_DESCRIPTOR=0
 all_profiles="cxi efa opx psm3 worst"
 all_suites="uct_test ucp_am_test ucp_buffers_test ucp_client_server_test ucp_compat_test ucp_ep_test ucp_fence_test
     ucp_listener_test ucp_memory_test ucp_probe_test ucp_rma_test ucp_stream_test ucp_tag_test ucp_wakeup_test
-    prov_atomic_test prov_message_test prov_queue_test prov_rdm_test prov_rma_test"
+    prov_atomic_test prov_cm_test prov_message_test prov_queue_test prov_rdm_test prov_rma_test prov_srx_test"
 
 # providers SUITE: where libfabric finds the cores, and for suites of the provider that.
 providers()
