@@ -49,7 +49,7 @@ endef
 $(eval $(call unity_suite,fabtests-ext/conformance/uct/uct_test,fabtests-ext/conformance/uct/uct_sm_limits_test.o))
 
 # The other suites: some of a folder are one object, each file in a namespace of its own. Each of their programs is linked
-# with it, and runs the cases of its own file (suite_main.cc).
+# with it, and runs the cases of its own file (suite_main.cc), so they are one program with several names.
 unity_main := fabtests-ext/common/suite_main.o
 # Suites that need other objects or libraries than those of their folder, open a namespace of the engine, have functions
 # in place of the system's, or set up the environment before main().
@@ -70,6 +70,8 @@ endef
 define shared_object
 unity_suites += $1
 $(foreach program,$2,$(call shared_program,$(program),$1))
+$(wordlist 2,9,$2): $(firstword $2)
+$(wordlist 2,9,$2): override private CXXLINK = ln -f $(firstword $2) $$@ &&:
 $1: $(addprefix $(unity_root),$(addsuffix .cc,$2)) $(unity_headers) $(unity_suite_headers)
 	@mkdir -p unity $$(@D)
 	@{ grep -h '^#include' $$(filter %.cc,$$^) | awk '!seen[$$$$0]++'; \
