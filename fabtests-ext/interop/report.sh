@@ -24,13 +24,14 @@ skip()
     echo "skip - $1: $2"
 }
 
-# check NAME COMMAND...: the command's status decides; 77 is a skip, whose reason is the last line.
+# check NAME COMMAND...: the command's status decides; 77 is a skip, whose reason is the last line. What takes long says so.
 check()
 {
-    local name=$1 output status
+    local name=$1 output status begun=$SECONDS
     shift
     output=$("$@" 2>&1 </dev/null)
     status=$?
+    [ $((SECONDS - begun)) -lt 5 ] || name+=" ($((SECONDS - begun)) s)"
     case $status in
     0) ok "$name" ;;
     77) skip "$name" "$(tail -n 1 <<<"$output")" ;;
