@@ -658,6 +658,22 @@ void expect_unreachable(int fd, uint64_t nonce)
     }
 }
 
+TEST(uct_inbox, a_sender_comes_back_whatever_the_claims_say)
+{
+    inbox in;
+    inbox_memory liars(in.fd(), in.nonce());
+    outbox out(in.fd(), in.nonce(), getpid(), 1);
+    liars->position.store(uint64_t(1) << 63); // room without end
+    for (auto &c : liars->claims) {
+        c.store(claim::make(0, 0) | claim::hole); // given to no sender
+    }
+    EXPECT_FALSE(out.claim());
+    liars->claims[0].store(claim::make(0, 1) |
+                           claim::armed); // the next to be armed is none of these
+    EXPECT_TRUE(out.claim());
+    (void)out.publish(1, 0, false);
+}
+
 TEST(uct_inbox, memory_that_does_not_prove_itself_is_refused)
 {
     inbox in;

@@ -3,9 +3,12 @@
 #include "ucs/error.h"
 #include "uct/sm/inbox.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace uct::sm {
+
+constexpr size_t most_steps = 4 * slot_count; // to a claim, in one call
 
 outbox::outbox(int fd, uint64_t nonce, pid_t pid, uint32_t birth)
     : mapped_(std::make_unique<inbox_memory>(fd, nonce)), page_(mapped_->operator->()),
@@ -46,7 +49,8 @@ void outbox::attach(pid_t pid, uint32_t birth)
 
 bool outbox::claim_from(uint64_t index)
 {
-    for (;; ++index) {
+    // What stands in the memory decides how far this goes, and a sender that lies can write that.
+    for (size_t steps = 0; steps < most_steps; ++steps, ++index) {
         if (UCS_UNLIKELY(index >= stop_) && !may_claim(index)) {
             rings_ = false;
             return false;
@@ -64,13 +68,14 @@ bool outbox::claim_from(uint64_t index)
         if (rings_ ? claim_armed(index, seen)
                    : c.compare_exchange_strong(seen, claim::make(turn_of(index) + 1, owner_),
                                                std::memory_order_acq_rel)) {
-            break;
+            share_.count_sent();
+            claimed(index, page_->tail.load(std::memory_order_relaxed));
+            return true;
         }
         --index; // another sender was faster, or the receiver has armed or woken up: look again
     }
-    share_.count_sent();
-    claimed(index, page_->tail.load(std::memory_order_relaxed));
-    return true;
+    rings_ = false;
+    return false;
 }
 
 // The ring's length in front of the receiver, and no further; and this sender's share of it.
@@ -102,7 +107,8 @@ bool outbox::claim_armed(uint64_t index, uint64_t seen)
 // too.
 void outbox::arm_after(uint64_t index)
 {
-    while (++index < limit_) {
+    uint64_t end = std::min(limit_, index + slot_count);
+    while (++index < end) {
         std::atomic<uint64_t> &c = page_->claims[index % slot_count];
         uint64_t seen = c.load(std::memory_order_acquire);
         uint64_t armed = claim::make(turn_of(index), arm_count_) | claim::armed;
