@@ -16,7 +16,6 @@
 #include <cstring>
 #include <functional>
 #include <initializer_list>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -331,21 +330,6 @@ inline ucs_status_t connect(entity &client, uint16_t port, ucp_ep_h *ep, errors 
                             unsigned more_flags = 0)
 {
     return connect(client, host_address(port), ep, seen, mode, more_flags);
-}
-
-// "transport/device" of each lane.
-inline std::vector<std::string> transports_of(ucp_ep_h ep)
-{
-    ucp_transport_entry_t entries[16] = {};
-    ucp_ep_attr_t attr = {};
-    attr.field_mask = UCP_EP_ATTR_FIELD_TRANSPORTS;
-    attr.transports = {entries, std::size(entries), sizeof(entries[0])};
-    EXPECT_EQ(UCS_OK, ucp_ep_query(ep, &attr));
-    std::vector<std::string> lanes;
-    for (unsigned i = 0; i < attr.transports.num_entries; ++i) {
-        lanes.push_back(std::string(entries[i].transport_name) + "/" + entries[i].device_name);
-    }
-    return lanes;
 }
 
 // Connected client and server endpoints.

@@ -2,6 +2,7 @@
 //
 // Which transports carry an endpoint, as a program can ask (ucp_ep_query, ucp_ep_print_info) and as
 // the log tells (UCX_LOG_LEVEL=info).
+#include "fabtests-ext/common/ucp_lanes.h"
 #include "fabtests-ext/common/ucp_pair.h"
 
 #include <cstdio>

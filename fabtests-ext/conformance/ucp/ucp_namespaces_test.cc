@@ -5,6 +5,7 @@
 // arrives is what was sent.
 #include "fabtests-ext/common/forbid_copies.h"
 #include "fabtests-ext/common/ucp_entity.h"
+#include "fabtests-ext/common/ucp_lanes.h"
 
 #include <cerrno>
 #include <fcntl.h>

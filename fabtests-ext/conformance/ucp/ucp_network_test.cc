@@ -4,6 +4,7 @@
 // them, and what it notices when a peer or a wire goes. Roles run in processes of their own; the
 // test process judges by their exit codes.
 #include "fabtests-ext/common/two_hosts.h"
+#include "fabtests-ext/common/ucp_lanes.h"
 #include "fabtests-ext/common/ucp_pair.h"
 #include "fabtests-ext/common/ucp_region.h"
 

@@ -3,6 +3,7 @@
 // Which shared memory serves on a node: sm, and libfabric's shm where sm does not open or where it
 // is named. Two sides that have not opened the same one use tcp.
 #include "fabtests-ext/common/ucp_entity.h"
+#include "fabtests-ext/common/ucp_lanes.h"
 
 #include <optional>
 #include <sys/prctl.h>
