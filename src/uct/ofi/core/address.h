@@ -23,8 +23,9 @@ namespace uct::ofi {
 
 constexpr uint8_t address_version = 9;
 
-// rdm_numbered: messages begin with numbers that put them in order (sequence.h).
-enum class address_kind : uint8_t { device = 1, rdm = 2, msg = 3, rdm_numbered = 4 };
+// rdm_numbered: messages begin with numbers that put them in order (sequence.h). rdm_entry: a
+// sender has to take an entry of the interface first (shm/entries.h).
+enum class address_kind : uint8_t { device = 1, rdm = 2, msg = 3, rdm_numbered = 4, rdm_entry = 5 };
 
 struct address_header {
     uint8_t version;

@@ -29,11 +29,7 @@ std::string owner_prefix()
     return text;
 }
 
-struct parts {
-    pid_t pid;
-    uint64_t birth;
-    unsigned count;
-};
+} // namespace
 
 // Of one width: addresses of one transport have one length.
 std::string name_of(const parts &p)
@@ -52,8 +48,6 @@ bool parse(const std::string &name, parts *p)
                   &p->count) == 3 &&
            name == name_of(*p);
 }
-
-} // namespace
 
 std::string make_name()
 {

@@ -11,7 +11,16 @@
 
 namespace uct::ofi::shm_file {
 
+// What a name says besides the namespace and the user, which are ours.
+struct parts {
+    pid_t pid;
+    uint64_t birth;
+    unsigned count;
+};
+
 std::string make_name(); // a new one for this process
+std::string name_of(const parts &p);
+bool parse(const std::string &name, parts *p); // false: it is none of ours
 // Whether the name is a whole one of ours, of that process. Others may lead anywhere.
 bool is_of(const std::string &name, pid_t pid, uint64_t birth);
 bool present(const std::string &name); // as a file of our user

@@ -12,9 +12,6 @@ namespace uct::ofi {
 
 namespace {
 
-// Dead on-node peers that stay in the address vector: see forget().
-constexpr size_t kept_dead = 16;
-
 // Off-node a number alone says nothing: other hosts have it, too.
 bool claims_this_process(const rdm_address &about, bool on_node)
 {
@@ -109,13 +106,17 @@ peer &rdm_iface::find_peer(const rdm_address &about, const char *name)
         throw ucs::error(UCS_ERR_UNREACHABLE,
                          "uct_ep_create: the peer's process has no such file in /dev/shm");
     }
-    if (!take_left(*p)) {
+    if (!node_ && !take_left(*p)) {
         insert_address(*p);
     }
     peer &found_peer = *(peers_[about.id] = std::move(p));
     try {
         look_after(found_peer);
     } catch (...) {
+        if (node_) { // the core does not know it
+            peers_.erase(about.id);
+            throw;
+        }
         found_peer.dead.store(true, std::memory_order_relaxed);
         found_peer.refs = 1;
         forget(found_peer);
@@ -158,6 +159,7 @@ void rdm_iface::look_after(peer &p)
             died = [&p] { p.home->process_died(p); };
         }
         p.near = node_->meet(p.about, p.name, std::move(died));
+        p.address = p.near->address();
     }
 }
 
@@ -274,36 +276,28 @@ void rdm_iface::bury(peer &p)
     remove_dead();
 }
 
-// The address vector has room for some hundred peers, and a dead one's memory stays while it is
-// mapped. The longest dead go, unless the core was left with a message to them that never ends.
-// shm from 2.0 on forgets to clear its own entry of a peer that is removed, and clears one in front
-// of the peer's table if that was first: what gets the entry next is taken for connected and
-// mapped, and a send to it ends in SIGSEGV. There, addresses stay until the interface goes.
+// The longest gone go, unless the core was left with a message to them that never ends.
 void rdm_iface::remove_dead()
 {
-    if (FI_VERSION_GE(fi_version(), FI_VERSION(2, 0))) {
-        return;
-    }
-    size_t count = 0;
-    peer *oldest = nullptr;
+    std::vector<peer *> gone;
     for (auto &[id, p] : resting_) {
         if (p->failed && !p->stuck && !(p->unfinished && has_outstanding())) {
-            ++count;
-            if (!oldest || p->buried < oldest->buried) {
-                oldest = p.get();
-            }
+            gone.push_back(p.get());
         }
     }
-    if (count > kept_dead) {
-        fi_av_remove(av_.get(), &oldest->address, 1, 0);
-        resting_.erase(oldest->id);
+    std::sort(gone.begin(), gone.end(),
+              [](const peer *a, const peer *b) { return a->buried < b->buried; });
+    for (size_t kept = node_->gone_kept(), i = 0; i + kept < gone.size(); ++i) {
+        node_->forget(gone[i]->name);
+        resting_.erase(gone[i]->id);
     }
 }
 
 // Of a living process nobody tells when it closes an interface, but its file is gone then.
 void rdm_iface::bury_closed()
 {
-    if (resting_.size() <= kept_dead) {
+    constexpr size_t usual = 16;
+    if (!node_ || resting_.size() <= std::min(usual, node_->gone_kept())) {
         return;
     }
     for (auto &[id, p] : resting_) {
@@ -349,6 +343,18 @@ UCS_NOINLINE unsigned rdm_iface::bury_dead()
         ++count;
     }
     return count;
+}
+
+// What such a peer has sent comes first.
+UCS_NOINLINE unsigned rdm_iface::hear_news()
+{
+    if (poll_cq() > 0) {
+        return 1;
+    }
+    node_->hear();
+    bury_closed();
+    remove_dead();
+    return 0;
 }
 
 void rdm_iface::declare_dead(peer &p, ucs_status_t cause)

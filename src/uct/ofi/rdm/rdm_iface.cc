@@ -119,7 +119,8 @@ void rdm_iface::open_endpoint(const uct_iface_config &config)
     check(fi_getname(&endpoint->fid, address, &length), "fi_getname");
     name_.assign(address, length);
     if (node_) {
-        node_->opened(name_);
+        node_->opened(name_, av);
+        news_ = &node_->news();
     }
     if (limit.shared) {
         post_shared_receives(endpoint, config);
@@ -239,14 +240,16 @@ int rdm_iface::is_reachable(const uct_device_addr_t *device, const uct_iface_add
         return 0;
     }
     // Namespaces can differ where the identity does not show it: try.
-    const char *name = reinterpret_cast<const char *>(address) + sizeof(a);
-    return !node_ || node_->has(a, std::string(name, a.name_length()));
+    std::string name(reinterpret_cast<const char *>(address) + sizeof(a), a.name_length());
+    return !node_ || (node_->has(a, name) && node_->has_room(a, name));
 }
 
 // Interfaces that number their messages understand each other, and the others do.
 address_kind rdm_iface::own_kind() const
 {
-    return limit.prefix ? address_kind::rdm_numbered : address_kind::rdm;
+    return node_          ? address_kind::rdm_entry
+           : limit.prefix ? address_kind::rdm_numbered
+                          : address_kind::rdm;
 }
 
 // Addresses of one transport have one length: what a caller who knows no length gave is as long as
@@ -337,6 +340,9 @@ unsigned rdm_iface::progress()
     count += progress_pending();
     if (UCS_UNLIKELY(someone_died_.load(std::memory_order_relaxed))) {
         count += bury_dead();
+    }
+    if (UCS_UNLIKELY(news_ && news_->load(std::memory_order_relaxed) != 0)) {
+        count += hear_news();
     }
     return count;
 }

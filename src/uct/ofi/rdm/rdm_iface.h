@@ -121,6 +121,7 @@ class rdm_iface final : public iface {
     static bool watch_local(peer &p);
     void tell_local_peers();
     unsigned bury_dead();
+    unsigned hear_news();
     void declare_dead(peer &p, ucs_status_t cause);
     void process_died(peer &p);
     // It takes whatever has a connection, and makes a new one when that is lost.
@@ -136,7 +137,8 @@ class rdm_iface final : public iface {
     uint64_t id_;
     uint64_t timeout_ns_;
     std::string name_;
-    std::unique_ptr<node> node_; // on-node
+    std::unique_ptr<node> node_;                  // on-node
+    const std::atomic<uint32_t> *news_ = nullptr; // of it
     std::map<uint64_t, std::unique_ptr<peer>> peers_;
     std::map<uint64_t, std::unique_ptr<peer>> resting_; // see forget()
     // Of peers that left while messages were on their way: those have their numbers and the

@@ -28,7 +28,7 @@ bool barrier_registered()
 
 bell_page *map_page(int fd)
 {
-    void *page = mmap(nullptr, ucs::page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *page = mmap(nullptr, sizeof(bell_page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) {
         throw ucs::error(UCS_ERR_NO_MEMORY, "cannot map a doorbell: %s", strerror(errno));
     }
@@ -56,7 +56,7 @@ doorbell::doorbell() : nonce_(ucs::random_u64())
     read_fd_ = pipe_fds[0];
     write_fd_ = pipe_fds[1];
     try {
-        page_fd_ = create_memory(nonce_, ucs::page_size());
+        page_fd_ = create_memory(nonce_, sizeof(bell_page));
         page_ = map_page(page_fd_);
     } catch (...) {
         close_all();
@@ -67,7 +67,7 @@ doorbell::doorbell() : nonce_(ucs::random_u64())
 
 doorbell::~doorbell()
 {
-    munmap(page_, ucs::page_size());
+    munmap(page_, sizeof(bell_page));
     close_all();
 }
 
@@ -110,14 +110,14 @@ void doorbell::ring_self()
 
 remote_bell::remote_bell(const bell_address &address)
 {
-    int page_fd = open_memory({address.pid, address.page_fd}, address.nonce, ucs::page_size());
+    int page_fd = open_memory({address.pid, address.page_fd}, address.nonce, sizeof(bell_page));
     try {
         page_ = map_page(page_fd);
         pipe_fd_ = open_pipe({address.pid, address.pipe_fd}, page_->pipe);
     } catch (...) {
         close(page_fd);
         if (page_) {
-            munmap(page_, ucs::page_size());
+            munmap(page_, sizeof(bell_page));
         }
         throw;
     }
@@ -129,7 +129,7 @@ remote_bell::remote_bell(const bell_address &address)
 remote_bell::~remote_bell()
 {
     if (page_) {
-        munmap(page_, ucs::page_size());
+        munmap(page_, sizeof(bell_page));
         close(pipe_fd_);
     }
 }
@@ -139,6 +139,17 @@ void remote_bell::wake()
     if (word_->exchange(0, std::memory_order_relaxed) != 0) {
         write_byte(pipe_fd_);
     }
+}
+
+remote_entries::remote_entries(const bell_address &address)
+{
+    held_fd memory(open_memory({address.pid, address.page_fd}, address.nonce, sizeof(bell_page)));
+    page_ = map_page(memory.get());
+}
+
+remote_entries::~remote_entries()
+{
+    munmap(page_, sizeof(bell_page));
 }
 
 } // namespace uct::ofi

@@ -17,17 +17,19 @@
 
 #include "uct/ofi/core/address.h"
 #include "uct/ofi/core/sleeper.h"
+#include "uct/ofi/shm/entries.h"
 
 #include <atomic>
 #include <cstdint>
 
 namespace uct::ofi {
 
-// What stands at the head of the page.
+// What stands in the page, which is more than one.
 struct bell_page {
     std::atomic<uint32_t> word; // not 0: the owner sleeps
     uint32_t reserved;
-    uint64_t pipe; // its inode
+    uint64_t pipe;     // its inode
+    entry_table peers; // of the core's endpoint
 };
 
 class doorbell {
@@ -39,6 +41,7 @@ class doorbell {
 
     bell_address address() const;
     int fd() const { return read_fd_; } // readable when somebody rang
+    entry_table &peers() const { return page_->peers; }
 
     // Forgets earlier rings and sets the word; what is sent after arm() has returned rings.
     void arm();
@@ -66,6 +69,20 @@ class remote_bell final : public sleeper {
   private:
     bell_page *page_ = nullptr;
     int pipe_fd_ = -1;
+};
+
+// A peer's table, which stays mapped while its bell is not.
+class remote_entries {
+  public:
+    explicit remote_entries(const bell_address &address); // throws ucs::error
+    remote_entries(const remote_entries &) = delete;
+    remote_entries &operator=(const remote_entries &) = delete;
+    ~remote_entries();
+
+    entry_table &table() const { return page_->peers; }
+
+  private:
+    bell_page *page_;
 };
 
 } // namespace uct::ofi

@@ -7,10 +7,14 @@
 #include "ucs/sys.h"
 #include "uct/ofi/quirks/shm_file.h"
 #include "uct/ofi/quirks/shm_lock.h"
+#include "uct/ofi/quirks/shm_peers.h"
 #include "uct/ofi/quirks/shm_queue.h"
 #include "uct/ofi/rdm/rdm_iface.h"
 #include "uct/ofi/shm/doorbell.h"
 
+#include <array>
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <sys/epoll.h>
@@ -25,19 +29,24 @@ namespace {
 
 class shm_node final : public node {
   public:
-    shm_node() { shm_file::reap_stale(); }
+    shm_node()
+    {
+        handles_.fill(FI_ADDR_UNSPEC);
+        shm_file::reap_stale();
+    }
     ~shm_node() override
     {
         ucs::guard([] { shm_file::reap_stale(); });
     }
 
     void name_endpoint(fi_info *info) override;
-    void opened(const std::string &core_address) override;
+    void opened(const std::string &core_address, fid_av *av) override;
 
     bool has(const rdm_address &about, const std::string &core_address) const override
     {
         return shm_file::is_there(core_address, static_cast<pid_t>(about.bell.pid), about.birth);
     }
+    bool has_room(const rdm_address &about, const std::string &core_address) const override;
     bool is_open(const std::string &core_address) const override
     {
         return shm_file::present(core_address.c_str());
@@ -48,6 +57,21 @@ class shm_node final : public node {
     {
         shm_file::remove_of_dead(core_address.c_str());
     }
+    void forget(const std::string &core_address) override;
+    size_t gone_kept() const override;
+    const std::atomic<uint32_t> &news() const override { return bell_.peers().told(); }
+    void hear() override;
+
+    // An entry for a peer in our table, and in the peer's for us. Throws EXCEEDS_LIMIT.
+    unsigned take_own(const shm_file::parts &who);
+    unsigned take_in(entry_table &its, remote_bell &bell) const;
+    // The core's handle of the peer of one of our entries.
+    fi_addr_t insert(unsigned entry, const std::string &core_address);
+    void leave_own(unsigned entry, const shm_file::parts &who)
+    {
+        bell_.peers().leave(entry, who, entry_table::owner);
+    }
+    const shm_file::parts &self() const { return self_; }
 
     bell_address address() const override { return bell_.address(); }
     int fd() const override { return bell_.fd(); }
@@ -63,8 +87,16 @@ class shm_node final : public node {
     }
 
   private:
+    bool release(unsigned entry);
+    bool make_known(unsigned entry, const shm_file::parts &who);
+    void hear_of(unsigned entry, bool look_for_dead);
+
     doorbell bell_;
     std::string name_;
+    shm_file::parts self_{};
+    fid_av *av_ = nullptr;
+    // What the core calls the peers of our entries; FI_ADDR_UNSPEC: it does not know them.
+    std::array<fi_addr_t, entry_table::size> handles_;
     std::unique_ptr<shm_lock> lock_; // of our own region
 };
 
@@ -81,12 +113,18 @@ class shm_neighbour final : public neighbour {
         if (pid_fd_ >= 0) {
             close(pid_fd_);
         }
+        if (its_entry_ != entry_table::none) {
+            its_->table().leave(its_entry_, home_.self(), entry_table::peer);
+        }
     }
 
     void watch();
+    // Once, after begin(). What it throws leaves both tables as they were.
+    void enter(const std::string &core_address);
     void begin() override { bell_ = std::make_unique<remote_bell>(about_.bell); }
     void rest() override { bell_.reset(); }
     sleeper *bell() override { return bell_.get(); }
+    fi_addr_t address() const override { return address_; }
 
   private:
     shm_node &home_;
@@ -94,6 +132,9 @@ class shm_neighbour final : public neighbour {
     shm_lock lock_; // of its region
     const std::function<void()> died_;
     std::unique_ptr<remote_bell> bell_;
+    std::unique_ptr<remote_entries> its_;
+    unsigned its_entry_ = entry_table::none; // that it has for us
+    fi_addr_t address_ = FI_ADDR_UNSPEC;
     int pid_fd_ = -1;
     ucs::async_watch watch_;
 };
@@ -119,6 +160,23 @@ void shm_neighbour::watch()
         this);
 }
 
+void shm_neighbour::enter(const std::string &core_address)
+{
+    shm_file::parts who;
+    if (!shm_file::parse(core_address.c_str(), &who)) {
+        throw ucs::error(UCS_ERR_INVALID_ADDR, "uct_ep_create: the peer's file has another name");
+    }
+    its_ = std::make_unique<remote_entries>(about_.bell);
+    unsigned own = home_.take_own(who);
+    try {
+        its_entry_ = home_.take_in(its_->table(), *bell_);
+        address_ = home_.insert(own, core_address);
+    } catch (...) {
+        home_.leave_own(own, who);
+        throw;
+    }
+}
+
 // The file behind the endpoint gets a name that tells whose it is.
 void shm_node::name_endpoint(fi_info *info)
 {
@@ -128,9 +186,11 @@ void shm_node::name_endpoint(fi_info *info)
     info->src_addrlen = name.size() + 1;
 }
 
-void shm_node::opened(const std::string &core_address)
+void shm_node::opened(const std::string &core_address, fid_av *av)
 {
     name_ = core_address;
+    av_ = av;
+    shm_file::parse(name_.c_str(), &self_);
     lock_ = std::make_unique<shm_lock>(name_);
 }
 
@@ -143,7 +203,153 @@ std::unique_ptr<neighbour> shm_node::meet(const rdm_address &about, const std::s
         met->watch();
     }
     met->begin();
+    met->enter(core_address);
     return met;
+}
+
+unsigned shm_node::take_own(const shm_file::parts &who)
+{
+    unsigned entry = bell_.peers().take(who, entry_table::owner);
+    if (entry == entry_table::none) {
+        throw ucs::error(UCS_ERR_EXCEEDS_LIMIT,
+                         "uct_ep_create: the interface has %u peers, and libfabric's shm takes no "
+                         "more",
+                         entry_table::size);
+    }
+    return entry;
+}
+
+// The other side is woken by a refusal, since it looks for entries of dead peers then.
+unsigned shm_node::take_in(entry_table &its, remote_bell &bell) const
+{
+    unsigned entry = its.take(self_, entry_table::peer);
+    if (entry == entry_table::none) {
+        bell.wake();
+        throw ucs::error(UCS_ERR_EXCEEDS_LIMIT,
+                         "uct_ep_create: the peer's interface has %u peers, and libfabric's shm "
+                         "takes no more",
+                         entry_table::size);
+    }
+    return entry;
+}
+
+// A refusal makes the side that is full look for entries of dead peers.
+bool shm_node::has_room(const rdm_address &about, const std::string &core_address) const
+{
+    auto takes = [](entry_table &table, const shm_file::parts &who) {
+        bool room = table.find(who) != entry_table::none || !table.is_full();
+        if (!room) {
+            table.tell(entry_table::refused);
+        }
+        return room;
+    };
+    shm_file::parts who;
+    bool room = shm_file::parse(core_address.c_str(), &who) && takes(bell_.peers(), who);
+    ucs_status_t status = ucs::guard_quietly([&] {
+        if (room && !takes(remote_entries(about.bell).table(), self_)) {
+            room = false;
+            remote_bell(about.bell).wake();
+        }
+    });
+    return room && status == UCS_OK;
+}
+
+fi_addr_t shm_node::insert(unsigned entry, const std::string &core_address)
+{
+    if (handles_[entry] == FI_ADDR_UNSPEC) {
+        int inserted = fi_av_insert(av_, core_address.c_str(), 1, &handles_[entry], 0, nullptr);
+        if (inserted != 1) {
+            handles_[entry] = FI_ADDR_UNSPEC;
+            throw ucs::error(UCS_ERR_UNREACHABLE, "fi_av_insert on libfabric's shm: %s",
+                             inserted < 0 ? fi_strerror(-inserted) : "the peer was refused");
+        }
+    }
+    return handles_[entry];
+}
+
+void shm_node::forget(const std::string &core_address)
+{
+    shm_file::parts who;
+    if (shm_file::parse(core_address.c_str(), &who)) {
+        entry_table &own = bell_.peers();
+        unsigned entry = own.find(who);
+        if (entry != entry_table::none) {
+            own.leave(entry, who, entry_table::owner);
+            own.leave(entry, who, entry_table::peer);
+            release(entry);
+        }
+    }
+}
+
+// All where the core cannot forget them.
+size_t shm_node::gone_kept() const
+{
+    constexpr size_t usual = 16;
+    return !shm_peers::are_removable() ? SIZE_MAX : bell_.peers().is_full() ? 0 : usual;
+}
+
+// False: it stays taken, because somebody uses it or the core cannot forget the peer.
+bool shm_node::release(unsigned entry)
+{
+    shm_file::parts who;
+    entry_table &own = bell_.peers();
+    if (!own.read(entry, &who)) {
+        return true;
+    }
+    int known = -1;
+    if (handles_[entry] != FI_ADDR_UNSPEC) {
+        known = shm_peers::are_removable() ? shm_peers::find(name_, shm_file::name_of(who)) : -1;
+        if (known < 0) {
+            return false;
+        }
+    }
+    if (!own.begin_free(entry)) {
+        return false;
+    }
+    if (handles_[entry] != FI_ADDR_UNSPEC) {
+        fi_av_remove(av_, &handles_[entry], 1, 0);
+        shm_peers::clear(name_, known);
+        handles_[entry] = FI_ADDR_UNSPEC;
+    }
+    own.end_free(entry);
+    return true;
+}
+
+// The core learns of a peer when that sends, too, but then there is no handle to remove it by.
+bool shm_node::make_known(unsigned entry, const shm_file::parts &who)
+{
+    std::string name = shm_file::name_of(who);
+    return handles_[entry] != FI_ADDR_UNSPEC ||
+           (who.birth != 0 && shm_file::present(name) &&
+            ucs::guard_quietly([&] { insert(entry, name); }) == UCS_OK);
+}
+
+void shm_node::hear_of(unsigned entry, bool look_for_dead)
+{
+    shm_file::parts who;
+    entry_table &own = bell_.peers();
+    if (!own.read(entry, &who) || own.is_used(entry, entry_table::owner)) {
+        return;
+    }
+    if (look_for_dead && kill(who.pid, 0) != 0 && errno == ESRCH) {
+        own.leave(entry, who, entry_table::peer);
+    }
+    if (own.is_used(entry, entry_table::peer)) {
+        make_known(entry, who);
+    } else {
+        release(entry);
+    }
+}
+
+void shm_node::hear()
+{
+    uint32_t told = bell_.peers().told().exchange(0, std::memory_order_acquire);
+    if (!shm_peers::are_removable()) {
+        return;
+    }
+    for (unsigned entry = 0; entry < entry_table::size; ++entry) {
+        hear_of(entry, told & entry_table::refused);
+    }
 }
 
 // The kernel ends the process when shm makes its file, whose size it does not tell, above the
