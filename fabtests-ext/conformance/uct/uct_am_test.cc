@@ -434,10 +434,10 @@ TEST_P(uct_am, a_burst_arrives_though_its_sender_does_nothing_more)
     constexpr uint64_t count = 100;
     for (uint64_t i = 1; i < count; ++i) {
         if (i % 2) {
-            ASSERT_EQ(posting([&] { return uct_ep_am_short(ep, 1, i, "payload", i % 8); }), UCS_OK);
+            ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, i, "payload", i % 8); }), UCS_OK);
         } else {
             packed p{std::string(reinterpret_cast<char *>(&i), 8) + pattern(i % 8, 1)};
-            ASSERT_EQ(posting([&] { return uct_ep_am_bcopy(ep, 2, pack, &p, 0); }),
+            ASSERT_EQ(post([&] { return uct_ep_am_bcopy(ep, 2, pack, &p, 0); }),
                       static_cast<ssize_t>(p.data.size()));
         }
     }

@@ -149,8 +149,8 @@ TEST_P(uct_rma, reads_are_answered_though_the_target_does_nothing)
         size_t length = round % 2 ? 8 : 100'000;
         uct_iov_t iov{local.data(), length, local_memh, 0, 1};
         guard g;
-        ucs_status_t status = posting(
-            [&] { return uct_ep_get_zcopy(ep, &iov, 1, address, key.rkey, &g.completion); });
+        ucs_status_t status =
+            post([&] { return uct_ep_get_zcopy(ep, &iov, 1, address, key.rkey, &g.completion); });
         ASSERT_TRUE(status == UCS_OK || status == UCS_INPROGRESS);
         auto end = std::chrono::steady_clock::now() + patience;
         while (status == UCS_INPROGRESS && g.calls == 0 && std::chrono::steady_clock::now() < end) {
