@@ -20,6 +20,7 @@ limit_of()
     --runs:* | --soak:*_messages | --soak:*_rkeys | --soak:*_inbox) echo "-runs=$first" ;;
     --soak:*) echo "-runs=$second" ;;
     *:ucp_*) echo -runs=20000 ;;
+    *:prov_*) echo -runs=1000 ;;
     *) echo -runs=3000 ;;
     esac
 }
