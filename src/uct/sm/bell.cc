@@ -95,6 +95,7 @@ bool write_one(int fd) noexcept
 
 bell::bell()
 {
+    reserve &spare = reserve::get(); // may throw
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
         throw ucs::error(UCS_ERR_IO_ERROR, "uct_iface_open: pipe: %s%s", strerror(errno),
@@ -111,7 +112,7 @@ bell::bell()
         throw ucs::error(UCS_ERR_IO_ERROR, "uct_iface_open: cannot open a pipe again: %s",
                          strerror(failed));
     }
-    reserve::get().hold();
+    spare.hold();
 }
 
 bell::~bell()

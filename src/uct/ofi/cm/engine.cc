@@ -176,9 +176,17 @@ void cm_engine::drain_events()
     }
 }
 
-void cm_engine::keep(fid_ptr<fid_pep> pep)
+void cm_engine::add(fid_pep *pep, cm_listener *listener)
 {
-    listeners_[&pep->fid] = nullptr;
+    if (kept_.capacity() <= listeners_.size()) {
+        kept_.reserve(2 * listeners_.size() + 4); // any of them may be kept
+    }
+    listeners_[&pep->fid] = listener;
+}
+
+void cm_engine::keep(fid_ptr<fid_pep> pep) noexcept
+{
+    listeners_.find(&pep->fid)->second = nullptr;
     kept_.push_back(std::move(pep));
 }
 

@@ -85,11 +85,11 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     // Deletes what was retired, except the connection whose callback runs. Whoever enters the
     // engine from outside calls it last; handlers of events do not.
     void clean();
-    // No listener's any more; closed together with the event queue.
-    void keep(fid_ptr<fid_pep> pep);
+    // No listener's any more; closed together with the event queue. It was added.
+    void keep(fid_ptr<fid_pep> pep) noexcept;
     // Handles the events that are there, so that none is left that names a listener.
     void drain_events();
-    void add(fid_pep *pep, cm_listener *listener) { listeners_[&pep->fid] = listener; }
+    void add(fid_pep *pep, cm_listener *listener);
     void remove(fid_pep *pep) { listeners_.erase(&pep->fid); }
     // Whether a request of pep can be refused through it.
     bool usable(const fid_pep *pep) const { return pep && listeners_.contains(&pep->fid); }

@@ -100,7 +100,6 @@ cm_listener::~cm_listener()
             request->reject();
         }
     }
-    engine_->remove(pep_.get());
     stop_listening();
     engine_->clean();
 }
@@ -110,7 +109,7 @@ cm_listener::~cm_listener()
 void cm_listener::stop_listening()
 {
     if (!engine_->provider().forgets_handshakes()) {
-        pep_.reset();
+        close_now();
         return;
     }
     info_->handle = &pep_->fid;
@@ -120,13 +119,19 @@ void cm_listener::stop_listening()
     info_->handle = nullptr;
     if (ret != 0) {
         ucs_warn("fi_endpoint of a passive endpoint: %s", fi_strerror(-ret));
-        pep_.reset();
+        close_now();
         return;
     }
     // Closing takes the socket out of the queue it is bound to.
     fi_ep_bind(endpoint, &engine_->eq()->fid, 0);
     fi_close(&endpoint->fid);
     engine_->keep(std::move(pep_));
+}
+
+void cm_listener::close_now()
+{
+    engine_->remove(pep_.get());
+    pep_.reset();
 }
 
 void cm_listener::query(uct_listener_attr_t *attr) const

@@ -31,6 +31,7 @@ class cm_listener final : public uct::cm_listener {
   private:
     void set_backlog(int backlog);
     void stop_listening();
+    void close_now();
 
     std::shared_ptr<cm_engine> engine_;
     uct_cm_listener_conn_request_callback_t callback_;
