@@ -5,6 +5,8 @@
 
 #include "ucp/connect/greeting.h"
 
+#include <memory>
+
 namespace ucxlike {
 
 link *engine::add(const ucp_ep_params_t &params, conn *owner, acceptor *home,
