@@ -223,16 +223,18 @@ void get_done(uct_completion_t *comp)
         complete(req, status == UCS_OK ? req->ep->check_usable() : status);
         return;
     }
+    if (UCS_UNLIKELY(status == UCS_OK && settling::concerns(req))) {
+        if (req->worker->settling->add(req)) {
+            return;
+        }
+        status = UCS_ERR_NO_MEMORY;
+    }
     if (UCS_UNLIKELY(status != UCS_OK)) {
         // Reading failed though the peer lives (no permission, for one): let it send.
         ucs_debug("ep %p: rendezvous get of %zu bytes: %s, asking for fragments", (void *)req->ep,
                   req->rndv.size, ucs_status_string(status));
         request_unlist(req);
         ask_fragments(req);
-        return;
-    }
-    if (UCS_UNLIKELY(settling::concerns(req))) {
-        req->worker->settling->add(req);
         return;
     }
     rndv_get_finish(req);

@@ -8,6 +8,8 @@
 #include "ucp/proto/proto.h"
 #include "ucp/rndv/rndv.h"
 
+#include <new>
+
 namespace ucp {
 
 namespace {
@@ -25,21 +27,31 @@ bool settling::concerns(const ucp_request *req) noexcept
            ep->worker->context->resources[l.iface->resource].cls == tl_class::shm;
 }
 
-void settling::add(ucp_request *req)
+bool settling::add(ucp_request *req) noexcept
 {
+    try {
+        reads_.push_back({request_wire_id(req), 0});
+    } catch (const std::bad_alloc &) {
+        return false;
+    }
     req->abort = abort_simple; // nothing is in flight any more
     if (!(req->flags & REQ_LISTED)) {
         req->ep->add_outstanding(req);
     }
-    reads_.push_back({request_wire_id(req), 0});
     req->worker->schedule();
+    return true;
 }
 
 void settling::run_round(ucp_worker *worker, unsigned transport_count) noexcept
 {
-    std::vector<read> reads;
-    reads.swap(reads_);
-    for (read &r : reads) {
+    if (running_) {
+        return;
+    }
+    running_ = true;
+    const size_t count = reads_.size(); // callbacks add some
+    size_t kept = 0;
+    for (size_t i = 0; i < count; ++i) {
+        read r = reads_[i];
         ucp_request *req = find_request(worker, r.id, PHASE_RNDV_GET);
         if (!req || req->ep->check_usable() != UCS_OK) {
             continue; // aborted, now or soon
@@ -47,9 +59,12 @@ void settling::run_round(ucp_worker *worker, unsigned transport_count) noexcept
         if (transport_count == 0 || ++r.rounds >= ROUNDS_UNDER_TRAFFIC) {
             rndv_get_finish(req);
         } else {
-            reads_.push_back(r);
+            reads_[kept++] = r;
         }
     }
+    reads_.erase(reads_.begin() + static_cast<ptrdiff_t>(kept),
+                 reads_.begin() + static_cast<ptrdiff_t>(count));
+    running_ = false;
 }
 
 } // namespace ucp

@@ -19,7 +19,8 @@ class settling {
     // Whether this finished read has to wait; without error handling nobody closes by force.
     static bool concerns(const ucp_request *req) noexcept;
 
-    void add(ucp_request *req);
+    // False: there is no memory to remember it with, and nothing has changed.
+    bool add(ucp_request *req) noexcept;
     bool empty() const noexcept { return reads_.empty(); }
     // After a round of the transports that found `transport_count` events.
     void run_round(ucp_worker *worker, unsigned transport_count) noexcept;
@@ -30,6 +31,7 @@ class settling {
         unsigned rounds;
     };
     std::vector<read> reads_;
+    bool running_ = false; // a callback of run_round() may progress the worker
 };
 
 } // namespace ucp
