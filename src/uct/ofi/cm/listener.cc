@@ -73,8 +73,8 @@ cm_listener::cm_listener(uct_cm &owner, std::shared_ptr<cm_engine> engine, const
     if (limited && !told) {
         set_backlog(backlog);
     }
-    engine_->add(pep, this);
     engine_->watch_for_silence();
+    engine_->add(pep, this);
 }
 
 // tcp has a fixed one. To listen again with another length of the queue is allowed.
