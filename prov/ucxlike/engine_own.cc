@@ -39,6 +39,25 @@ static void end_own(tx_op *op)
     op->eng->tx_ops.put(op);
 }
 
+// The peer may wait for what it will not get.
+static void give_up(engine *eng, link *l, ucs_status_t status)
+{
+    if (l && !l->closing) {
+        eng->fail(l, status);
+    }
+}
+
+static void own_sent(void *request, ucs_status_t status, void *arg)
+{
+    auto *op = static_cast<tx_op *>(arg);
+    // A peer that rejects it waits for nothing.
+    if (UCS_UNLIKELY(status != UCS_OK && status != UCS_ERR_REJECTED)) {
+        give_up(op->eng, op->eng->find(op->carrier), status);
+    }
+    end_own(op);
+    ucp_request_free(request);
+}
+
 static void post_own(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,
                      unsigned am, unsigned flags)
 {
@@ -46,14 +65,12 @@ static void post_own(link *l, tx_op *op, size_t header_length, const void *paylo
     p.op_attr_mask =
         UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
     p.flags = flags;
-    p.cb.send = [](void *request, ucs_status_t, void *arg) {
-        end_own(static_cast<tx_op *>(arg));
-        ucp_request_free(request);
-    };
+    p.cb.send = own_sent;
     p.user_data = op;
+    op->carrier = l->ep;
     ucs_status_ptr_t r = ucp_am_send_nbx(l->ep, am, op->header, header_length, payload, length, &p);
-    if (UCS_PTR_IS_ERR(r) && !l->closing) {
-        l->eng->fail(l, UCS_PTR_STATUS(r)); // the peer may wait for it
+    if (UCS_PTR_IS_ERR(r)) {
+        give_up(l->eng, l, UCS_PTR_STATUS(r));
     }
     if (!UCS_PTR_IS_PTR(r)) {
         end_own(op);

@@ -40,8 +40,9 @@ struct tx_op {
     uint64_t length; // of a read
     size_t count;    // of iov, of a read
     uint64_t tag;
-    region *source; // of an answer to a read: what the data is sent from; nullptr: none
-    tx_op *whole;   // of a part: the message; its `count` parts are to come
+    region *source;   // of an answer to a read: what the data is sent from; nullptr: none
+    ucp_ep_h carrier; // of a message of our own
+    tx_op *whole;     // of a part: the message; its `count` parts are to come
     ucp_dt_iov_t iov[limit::iov]; // of the data; of a read: where it goes
     uint8_t header[wire::max_header];
     uint8_t inject[limit::inject];
