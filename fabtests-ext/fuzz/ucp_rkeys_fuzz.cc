@@ -64,6 +64,7 @@ class pair {
         auto *bytes = static_cast<uint8_t *>(buffer);
         key_ = {0, {bytes, bytes + size}};
         ucp_rkey_buffer_release(buffer);
+        memcpy(&memory_, &key_.bytes[offsetof(header, base)], sizeof(memory_));
         std::vector<uint8_t> again = key_.bytes;
         seal(again);
         expect(again == key_.bytes, "the check of a key is another one");
@@ -142,12 +143,16 @@ class pair {
     void touch(ucp_rkey_h rkey, uint64_t at)
     {
         void *direct = nullptr;
-        if (ucp_rkey_ptr(rkey, at, &direct) == UCS_OK) {
+        bool mapped = ucp_rkey_ptr(rkey, at, &direct) == UCS_OK;
+        if (mapped) {
             memcpy(&word_, direct, 1);
         }
         ucp_request_param_t none = {};
         finish(ucp_get_nbx(ep_, &word_, sizeof(word_), at, rkey, &none));
-        finish(ucp_put_nbx(ep_, &word_, sizeof(word_), at, rkey, &none));
+        // What is not mapped is written to wherever the peer says in its own process: in this one.
+        if (mapped || at - memory_ <= memory_size - sizeof(word_)) {
+            finish(ucp_put_nbx(ep_, &word_, sizeof(word_), at, rkey, &none));
+        }
         finish(ucp_ep_flush_nbx(ep_, &none));
     }
     void finish(void *request)
@@ -168,6 +173,7 @@ class pair {
     ucp_ep_h ep_ = nullptr;
     ucp_mem_h memh_ = nullptr;
     message key_;
+    uint64_t memory_ = 0; // the owner's
     uint64_t word_ = 0;
     unsigned used_ = 0, failures_ = 0;
 };
