@@ -53,6 +53,12 @@ size_t pack(void *to, void *)
 
 class shm_queue : public ::testing::Test {
   protected:
+    void SetUp() override
+    {
+        SKIP_IF_EMULATED("a process has another start time for itself than for others");
+        ep = sender.connect(receiver);
+    }
+
     void send()
     {
         for (;;) {
@@ -80,7 +86,7 @@ class shm_queue : public ::testing::Test {
 
     entity sender{"shm", {}};
     entity receiver{"shm", {}};
-    uct_ep_h ep = sender.connect(receiver);
+    uct_ep_h ep = nullptr;
 };
 
 TEST_F(shm_queue, what_is_behind_an_uncommitted_entry_arrives_when_that_is_skipped)
