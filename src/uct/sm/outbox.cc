@@ -8,7 +8,7 @@
 
 namespace uct::sm {
 
-constexpr size_t most_steps = 4 * slot_count; // to a claim, in one call
+constexpr size_t most_steps = size_t(1) << 20; // to a claim, in one call
 
 outbox::outbox(int fd, uint64_t nonce, pid_t pid, uint32_t birth)
     : mapped_(std::make_unique<inbox_memory>(fd, nonce)), page_(mapped_->operator->()),
