@@ -284,6 +284,38 @@ TEST(uct_inbox, an_open_claim_holds_nobody_up)
     }
 }
 
+// With a hole in each slot the receiver goes round with every look, and no sender comes along.
+TEST(uct_inbox, a_sender_finds_its_receiver_however_far_that_has_gone)
+{
+    inbox in;
+    outbox out(in, getpid(), 1);
+    std::vector<std::unique_ptr<outbox>> stopped;
+    for (unsigned n = 0; n < slot_count; ++n) {
+        stopped.push_back(std::make_unique<outbox>(in, getpid(), 1));
+        ASSERT_TRUE(stopped.back()->claim());
+    }
+    text got;
+    inbox_memory seen(in.fd(), in.nonce());
+    while (seen->position.load() < 1 << 23) {
+        ASSERT_FALSE(take(in, &got));
+        in.publish_position();
+    }
+    EXPECT_FALSE(out.claim());
+    for (auto &sender : stopped) {
+        (void)sender->publish(1, 0, false);
+        ASSERT_TRUE(take(in, &got));
+    }
+    bool sent = false;
+    for (unsigned n = 0; n < 2 * slot_count && !sent; ++n) {
+        sent = send(out, 2, "after them");
+        (void)take(in, &got);
+        in.publish_position();
+    }
+    EXPECT_TRUE(sent);
+    EXPECT_TRUE(got.id == 2 || take_soon(in, &got));
+    EXPECT_EQ(got.data, "after them");
+}
+
 TEST(uct_inbox, what_was_passed_over_comes_before_later_messages_of_its_sender)
 {
     inbox in;

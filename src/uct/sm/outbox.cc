@@ -8,7 +8,7 @@
 
 namespace uct::sm {
 
-constexpr size_t most_steps = size_t(1) << 20; // to a claim, in one call
+constexpr size_t most_steps = 4 * slot_count; // to a claim, in one call
 
 outbox::outbox(int fd, uint64_t nonce, pid_t pid, uint32_t birth)
     : mapped_(std::make_unique<inbox_memory>(fd, nonce)), page_(mapped_->operator->()),
@@ -58,7 +58,12 @@ bool outbox::claim_from(uint64_t index)
         std::atomic<uint64_t> &c = page_->claims[index % slot_count];
         uint64_t seen = c.load(std::memory_order_acquire);
         if ((seen & claim::hole) || claim::turns(seen) > turn_of(index)) {
-            continue; // no sender gets this index, or another one has it
+            // No sender gets this index, or another one has it. Nor does one get what the receiver
+            // is past, which may be far: with a hole in each slot it goes round with every look.
+            if (index + 1 + slot_count < limit_) {
+                index = limit_ - slot_count - 1;
+            }
+            continue;
         }
         if (claim::turns(seen) < turn_of(index)) { // no sender of ours leaves an index out
             rings_ = false;
