@@ -444,12 +444,6 @@ const std::vector<message> &templates()
     return all;
 }
 
-std::unique_ptr<pair> &the_pair()
-{
-    static std::unique_ptr<pair> now;
-    return now;
-}
-
 } // namespace
 
 extern "C" int LLVMFuzzerInitialize(int *, char ***)
@@ -464,7 +458,7 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***)
     (void)fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, nullptr, &none);
     fi_freeinfo(none);
     ucxlike::define_params();
-    atexit([] { the_pair().reset(); });
+    atexit([] { fuzz::the_pair<pair>().reset(); });
     return 0;
 }
 
@@ -475,15 +469,11 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    std::unique_ptr<pair> &now = the_pair();
-    if (!now || !now->usable()) {
-        now.reset();
-        now = std::make_unique<pair>();
-    }
-    now->post();
+    pair &now = fuzz::usable_pair<pair>();
+    now.post();
     for (message &m : fuzz::parse(data, size)) {
-        now->deliver(m);
+        now.deliver(m);
     }
-    now->settle();
+    now.settle();
     return 0;
 }

@@ -223,7 +223,7 @@ class pair {
         std::copy_n(m.bytes.begin(), length, in_frame ? liar_->frame() : liar_->small());
         (void)liar_->publish(as, static_cast<uint32_t>(length), in_frame);
     }
-    // A message whose mark says anything: length, flags, id.
+    // A message with any mark: its length, flags and id are the input's.
     void lie(const message &m)
     {
         uint64_t said = 0;
@@ -404,18 +404,12 @@ const std::vector<message> &templates()
     return all;
 }
 
-std::unique_ptr<pair> &the_pair()
-{
-    static std::unique_ptr<pair> now;
-    return now;
-}
-
 } // namespace
 
 extern "C" int LLVMFuzzerInitialize(int *, char ***)
 {
     fuzz::silence_log();
-    atexit([] { the_pair().reset(); });
+    atexit([] { fuzz::the_pair<pair>().reset(); });
     return 0;
 }
 
@@ -426,14 +420,10 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    std::unique_ptr<pair> &now = the_pair();
-    if (!now || !now->usable()) {
-        now.reset();
-        now = std::make_unique<pair>();
-    }
+    pair &now = fuzz::usable_pair<pair>();
     for (message &m : fuzz::parse(data, size)) {
-        now->deliver(m);
+        now.deliver(m);
     }
-    now->settle();
+    now.settle();
     return 0;
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 
 extern "C" int LLVMFuzzerInitialize(int *, char ***);
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
@@ -29,6 +30,26 @@ inline void expect(bool holds, const char *what)
 inline void silence_log()
 {
     ucs::log::set_sink([](ucs::log::level, const char *, int, const char *) {});
+}
+
+// What the inputs of a target go to, a pair of its own. An empty one before the first input.
+template <class Pair>
+std::unique_ptr<Pair> &the_pair()
+{
+    static std::unique_ptr<Pair> now;
+    return now;
+}
+
+// It, or a new one where there is none that an input can go to.
+template <class Pair>
+Pair &usable_pair()
+{
+    std::unique_ptr<Pair> &now = the_pair<Pair>();
+    if (!now || !now->usable()) {
+        now.reset();
+        now = std::make_unique<Pair>();
+    }
+    return *now;
 }
 
 } // namespace fuzz

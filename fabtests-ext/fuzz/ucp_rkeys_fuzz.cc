@@ -178,38 +178,28 @@ class pair {
     unsigned used_ = 0, failures_ = 0;
 };
 
-std::unique_ptr<pair> &the_pair()
-{
-    static std::unique_ptr<pair> now;
-    return now;
-}
-
 } // namespace
 
 extern "C" int LLVMFuzzerInitialize(int *, char ***)
 {
     fuzz::silence_log();
-    the_pair() = std::make_unique<pair>();
-    atexit([] { the_pair().reset(); });
+    fuzz::the_pair<pair>() = std::make_unique<pair>();
+    atexit([] { fuzz::the_pair<pair>().reset(); });
     return 0;
 }
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
-    return fuzz::mutator(seed, {&the_pair()->key(), 1}, 1).mutate(data, size, max);
+    return fuzz::mutator(seed, {&fuzz::the_pair<pair>()->key(), 1}, 1).mutate(data, size, max);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    std::unique_ptr<pair> &now = the_pair();
-    if (!now->usable()) {
-        now.reset();
-        now = std::make_unique<pair>();
-    }
+    pair &now = fuzz::usable_pair<pair>();
     for (message &m : fuzz::parse(data, size)) {
         if (m.bytes.size() > sizeof(header) && m.bytes.size() <= UINT16_MAX) {
             seal(m.bytes);
-            now->use(m.bytes);
+            now.use(m.bytes);
         }
     }
     return 0;
