@@ -28,4 +28,35 @@ result run(size_t n, const std::function<std::string()> &scenario);
 // only n: its log is shown, and the stack of the allocation. Returns what was wrong, of few n.
 std::string run_each(size_t k, const std::function<std::string()> &scenario);
 
+// The steps of a scenario: one that an allocation has ended is done again, and must work then.
+class steps {
+  protected:
+    // False: a step has failed twice, or wrong_ says what was wrong anyhow.
+    template <class F>
+    bool twice(const char *what, F &&step)
+    {
+        bool well = step();
+        if (!well && wrong_.empty()) {
+            failed_at_.clear();
+            well = step();
+            if (!well && wrong_.empty()) {
+                wrong_ = what;
+                wrong_.append(" failed twice: ").append(failed_at_);
+            }
+        }
+        return well && wrong_.empty();
+    }
+
+    // Notes what did not work, and why.
+    bool works(const char *what, bool well, const char *why)
+    {
+        if (!well) {
+            failed_at_.append(what).append(" ").append(why).append("; ");
+        }
+        return well;
+    }
+
+    std::string wrong_, failed_at_;
+};
+
 } // namespace own_allocations

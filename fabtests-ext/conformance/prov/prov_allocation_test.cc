@@ -22,7 +22,7 @@ size_t open_descriptors()
 }
 
 // What a run has opened. Two endpoints of one domain talk with each other.
-class run_of_all {
+class run_of_all : own_allocations::steps {
   public:
     explicit run_of_all(fi_ep_type type) : type_(type) {}
     run_of_all(const run_of_all &) = delete;
@@ -43,27 +43,11 @@ class run_of_all {
     }
 
   private:
-    // Open endpoints that an error has ended are opened again for the second time.
-    template <class F>
-    bool twice(const char *what, F &&step)
-    {
-        bool well = step();
-        if (!well && wrong_.empty()) {
-            failed_at_.clear();
-            well = step();
-            if (!well && wrong_.empty()) {
-                wrong_ = std::string(what) + " failed twice: " + failed_at_;
-            }
-        }
-        return well && wrong_.empty();
-    }
-
+    // An error may have ended endpoints: a step opens them again.
     bool works(const char *what, ssize_t result)
     {
-        if (result < 0) {
-            failed_at_ += std::string(what) + " " + fi_strerror(static_cast<int>(-result)) + "; ";
-        }
-        return result >= 0;
+        const char *why = result < 0 ? fi_strerror(static_cast<int>(-result)) : "";
+        return steps::works(what, result >= 0, why);
     }
 
     template <class Done>
@@ -111,7 +95,6 @@ class run_of_all {
     void close(Fid **f);
 
     const fi_ep_type type_;
-    std::string wrong_, failed_at_;
     fi_info *info_ = nullptr;
     fid_fabric *fabric_ = nullptr;
     fid_domain *domain_ = nullptr;

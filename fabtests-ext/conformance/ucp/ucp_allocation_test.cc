@@ -23,7 +23,7 @@ constexpr size_t small = 8, large = 300000;
 constexpr unsigned am_id = 3;
 
 // Everything that the run has; a step that failed is repeated, and must work then.
-class run_of_all {
+class run_of_all : own_allocations::steps {
   public:
     explicit run_of_all(const char *tls) : tls_(tls) {}
     run_of_all(const run_of_all &) = delete;
@@ -41,28 +41,9 @@ class run_of_all {
     }
 
   private:
-    template <class F>
-    bool twice(const char *what, F &&step)
-    {
-        bool well = step();
-        if (!well && wrong_.empty()) {
-            failed_at_.clear();
-            well = step();
-            if (!well && wrong_.empty()) {
-                wrong_ = what;
-                wrong_.append(" failed twice: ").append(failed_at_);
-            }
-        }
-        return well && wrong_.empty();
-    }
-
-    // Notes what did not work.
     bool works(const char *what, ucs_status_t status)
     {
-        if (status != UCS_OK) {
-            failed_at_ += std::string(what) + " " + ucs_status_string(status) + "; ";
-        }
-        return status == UCS_OK;
+        return steps::works(what, status == UCS_OK, ucs_status_string(status));
     }
 
     template <class Done>
@@ -123,7 +104,6 @@ class run_of_all {
                               const ucp_am_recv_param_t *p);
 
     const char *tls_;
-    std::string wrong_, failed_at_;
     ucp_context_h context_ = nullptr;
     ucp_worker_h workers_[2] = {};
     ucp_ep_h ep_ = nullptr, client_ = nullptr, server_ = nullptr;
