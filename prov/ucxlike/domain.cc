@@ -224,19 +224,32 @@ int domain::bind_mr(fid_t f, fid_t other, uint64_t flags)
     });
 }
 
+// An exception of act() goes on when undo() has had those before.
+template <class List, class Act, class Undo>
+static void for_all_or_none(List &list, Act act, Undo undo)
+{
+    size_t done = 0;
+    try {
+        for (; done < list.size(); ++done) {
+            act(list[done]);
+        }
+    } catch (...) {
+        while (done > 0) {
+            undo(list[--done]);
+        }
+        throw;
+    }
+}
+
 void domain::bind_counter(cntr *c)
 {
     std::lock_guard g(engines_mutex_);
     counters_.push_back(c);
-    size_t done = 0;
     try {
-        for (; done < engines_.size(); ++done) {
-            c->add_engine(engines_[done]);
-        }
+        for_all_or_none(
+            engines_, [c](engine *e) { c->add_engine(e); },
+            [c](engine *e) { c->remove_engine(e); });
     } catch (...) {
-        while (done > 0) {
-            c->remove_engine(engines_[--done]);
-        }
         counters_.pop_back();
         throw;
     }
@@ -257,15 +270,10 @@ void domain::add_engine(engine *e)
 {
     std::lock_guard g(engines_mutex_);
     engines_.push_back(e);
-    size_t done = 0;
     try {
-        for (; done < counters_.size(); ++done) {
-            counters_[done]->add_engine(e);
-        }
+        for_all_or_none(
+            counters_, [e](cntr *c) { c->add_engine(e); }, [e](cntr *c) { c->remove_engine(e); });
     } catch (...) {
-        while (done > 0) {
-            counters_[--done]->remove_engine(e);
-        }
         engines_.pop_back();
         throw;
     }
