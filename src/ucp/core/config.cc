@@ -107,9 +107,12 @@ constexpr type proto_info_ = {"<y|n|auto|used|pattern>", parse_proto_info, [](co
                                   return *static_cast<const std::string *>(member);
                               }};
 
+constexpr const char *default_interval = "20s";
+
 constexpr type interval_ = {"<time value: number[s|ms|us|ns|m|h], inf, auto>",
                             [](const char *text, void *member) {
-                                return time_.parse(strcasecmp(text, "auto") ? text : "20s", member);
+                                return time_.parse(
+                                    strcasecmp(text, "auto") ? text : default_interval, member);
                             },
                             [](const void *member) { return time_.format(member); }};
 
@@ -188,7 +191,7 @@ constexpr field fields[] = {
      offsetof(config, listener_backlog), &limit_},
     {"CM_REUSEADDR", "y", "Listen on a port whose last user has just gone.",
      offsetof(config, cm_reuseaddr), &bool_},
-    {"KEEPALIVE_INTERVAL", "20s",
+    {"KEEPALIVE_INTERVAL", default_interval,
      "How often peers of endpoints with error handling are checked; inf or 0: never; auto: as by "
      "default. Over tcp a host or link that is gone is found some seconds after a check.",
      offsetof(config, keepalive_interval), &interval_},
