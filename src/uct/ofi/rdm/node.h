@@ -62,6 +62,7 @@ class node {
     // The core forgets a peer that is gone.
     virtual void forget(const std::string &core_address) = 0;
     // How many peers that are gone may stay known: their memory stays as long.
+    static constexpr size_t usually_kept = 16;
     virtual size_t gone_kept() const = 0;
 
     // Not 0: peers of which the interface has not asked anything came, went or were refused.

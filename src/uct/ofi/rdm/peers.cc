@@ -296,8 +296,7 @@ void rdm_iface::remove_dead()
 // Of a living process nobody tells when it closes an interface, but its file is gone then.
 void rdm_iface::bury_closed()
 {
-    constexpr size_t usual = 16;
-    if (!node_ || resting_.size() <= std::min(usual, node_->gone_kept())) {
+    if (!node_ || resting_.size() <= std::min(node::usually_kept, node_->gone_kept())) {
         return;
     }
     for (auto &[id, p] : resting_) {

@@ -34,17 +34,17 @@ class entry_table {
     enum news : uint32_t { changed = 1, refused = 2 };
 
     // The index of the peer's entry, which is its own or a free one; none: there is neither.
-    unsigned take(const shm_file::parts &who, side from) noexcept;
+    unsigned take(const shm_file::parts &file, side from) noexcept;
     // The peer keeps its entry while the other side uses it.
-    void leave(unsigned index, const shm_file::parts &who, side from) noexcept;
+    void leave(unsigned index, const shm_file::parts &file, side from) noexcept;
     void tell(news what) noexcept { news_.fetch_or(what, std::memory_order_release); }
 
     // For the owner alone.
     std::atomic<uint32_t> &told() noexcept { return news_; }
     bool is_full() const noexcept { return first_free() == none; }
     bool is_used(unsigned index, side by) const noexcept;
-    unsigned find(const shm_file::parts &who) const noexcept { return find(who, 0); }
-    bool read(unsigned index, shm_file::parts *who) const noexcept; // false: it is free
+    unsigned find(const shm_file::parts &file) const noexcept { return find(file, 0); }
+    bool read(unsigned index, shm_file::parts *file) const noexcept; // false: it is free
     // To free an entry: nobody can take it any more after the first, anybody after the second.
     bool begin_free(unsigned index) noexcept; // false: somebody uses it
     void end_free(unsigned index) noexcept;
@@ -55,11 +55,11 @@ class entry_table {
         std::atomic<uint64_t> birth; // 0: not written yet
     };
 
-    bool join(unsigned index, const shm_file::parts &who, side from) noexcept;
-    bool claim(unsigned index, const shm_file::parts &who, side from) noexcept;
+    bool join(unsigned index, const shm_file::parts &file, side from) noexcept;
+    bool claim(unsigned index, const shm_file::parts &file, side from) noexcept;
     unsigned first_free() const noexcept;
-    unsigned find(const shm_file::parts &who, unsigned from) const noexcept;
-    bool is_of(unsigned index, const shm_file::parts &who) const noexcept;
+    unsigned find(const shm_file::parts &file, unsigned from) const noexcept;
+    bool is_of(unsigned index, const shm_file::parts &file) const noexcept;
 
     alignas(ucs::cache_line) std::atomic<uint32_t> news_;
     alignas(ucs::cache_line) entry entries_[size];

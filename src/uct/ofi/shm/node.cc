@@ -63,13 +63,13 @@ class shm_node final : public node {
     void hear() override;
 
     // An entry for a peer in our table, and in the peer's for us. Throws EXCEEDS_LIMIT.
-    unsigned take_own(const shm_file::parts &who);
+    unsigned take_own(const shm_file::parts &file);
     unsigned take_in(entry_table &its, remote_bell &bell) const;
     // The core's handle of the peer of one of our entries.
     fi_addr_t insert(unsigned entry, const std::string &core_address);
-    void leave_own(unsigned entry, const shm_file::parts &who)
+    void leave_own(unsigned entry, const shm_file::parts &file)
     {
-        bell_.peers().leave(entry, who, entry_table::owner);
+        bell_.peers().leave(entry, file, entry_table::owner);
     }
     const shm_file::parts &self() const { return self_; }
 
@@ -88,7 +88,7 @@ class shm_node final : public node {
 
   private:
     bool release(unsigned entry);
-    bool make_known(unsigned entry, const shm_file::parts &who);
+    bool make_known(unsigned entry, const shm_file::parts &file);
     void hear_of(unsigned entry, bool look_for_dead);
 
     doorbell bell_;
@@ -162,17 +162,17 @@ void shm_neighbour::watch()
 
 void shm_neighbour::enter(const std::string &core_address)
 {
-    shm_file::parts who;
-    if (!shm_file::parse(core_address.c_str(), &who)) {
+    shm_file::parts file;
+    if (!shm_file::parse(core_address.c_str(), &file)) {
         throw ucs::error(UCS_ERR_INVALID_ADDR, "uct_ep_create: the peer's file has another name");
     }
     its_ = std::make_unique<remote_entries>(about_.bell);
-    unsigned own = home_.take_own(who);
+    unsigned own = home_.take_own(file);
     try {
         its_entry_ = home_.take_in(its_->table(), *bell_);
         address_ = home_.insert(own, core_address);
     } catch (...) {
-        home_.leave_own(own, who);
+        home_.leave_own(own, file);
         throw;
     }
 }
@@ -207,9 +207,9 @@ std::unique_ptr<neighbour> shm_node::meet(const rdm_address &about, const std::s
     return met;
 }
 
-unsigned shm_node::take_own(const shm_file::parts &who)
+unsigned shm_node::take_own(const shm_file::parts &file)
 {
-    unsigned entry = bell_.peers().take(who, entry_table::owner);
+    unsigned entry = bell_.peers().take(file, entry_table::owner);
     if (entry == entry_table::none) {
         throw ucs::error(UCS_ERR_EXCEEDS_LIMIT,
                          "uct_ep_create: the interface has %u peers, and libfabric's shm takes no "
@@ -236,15 +236,15 @@ unsigned shm_node::take_in(entry_table &its, remote_bell &bell) const
 // A refusal makes the side that is full look for entries of dead peers.
 bool shm_node::has_room(const rdm_address &about, const std::string &core_address) const
 {
-    auto takes = [](entry_table &table, const shm_file::parts &who) {
-        bool room = table.find(who) != entry_table::none || !table.is_full();
+    auto takes = [](entry_table &table, const shm_file::parts &file) {
+        bool room = table.find(file) != entry_table::none || !table.is_full();
         if (!room) {
             table.tell(entry_table::refused);
         }
         return room;
     };
-    shm_file::parts who;
-    bool room = shm_file::parse(core_address.c_str(), &who) && takes(bell_.peers(), who);
+    shm_file::parts file;
+    bool room = shm_file::parse(core_address.c_str(), &file) && takes(bell_.peers(), file);
     ucs_status_t status = ucs::guard_quietly([&] {
         if (room && !takes(remote_entries(about.bell).table(), self_)) {
             room = false;
@@ -269,13 +269,13 @@ fi_addr_t shm_node::insert(unsigned entry, const std::string &core_address)
 
 void shm_node::forget(const std::string &core_address)
 {
-    shm_file::parts who;
-    if (shm_file::parse(core_address.c_str(), &who)) {
+    shm_file::parts file;
+    if (shm_file::parse(core_address.c_str(), &file)) {
         entry_table &own = bell_.peers();
-        unsigned entry = own.find(who);
+        unsigned entry = own.find(file);
         if (entry != entry_table::none) {
-            own.leave(entry, who, entry_table::owner);
-            own.leave(entry, who, entry_table::peer);
+            own.leave(entry, file, entry_table::owner);
+            own.leave(entry, file, entry_table::peer);
             release(entry);
         }
     }
@@ -284,21 +284,20 @@ void shm_node::forget(const std::string &core_address)
 // All where the core cannot forget them.
 size_t shm_node::gone_kept() const
 {
-    constexpr size_t usual = 16;
-    return !shm_peers::are_removable() ? SIZE_MAX : bell_.peers().is_full() ? 0 : usual;
+    return !shm_peers::are_removable() ? SIZE_MAX : bell_.peers().is_full() ? 0 : usually_kept;
 }
 
 // False: it stays taken, because somebody uses it or the core cannot forget the peer.
 bool shm_node::release(unsigned entry)
 {
-    shm_file::parts who;
+    shm_file::parts file;
     entry_table &own = bell_.peers();
-    if (!own.read(entry, &who)) {
+    if (!own.read(entry, &file)) {
         return true;
     }
     int known = -1;
     if (handles_[entry] != FI_ADDR_UNSPEC) {
-        known = shm_peers::are_removable() ? shm_peers::find(name_, shm_file::name_of(who)) : -1;
+        known = shm_peers::are_removable() ? shm_peers::find(name_, shm_file::name_of(file)) : -1;
         if (known < 0) {
             return false;
         }
@@ -316,26 +315,26 @@ bool shm_node::release(unsigned entry)
 }
 
 // The core learns of a peer when that sends, too, but then there is no handle to remove it by.
-bool shm_node::make_known(unsigned entry, const shm_file::parts &who)
+bool shm_node::make_known(unsigned entry, const shm_file::parts &file)
 {
-    std::string name = shm_file::name_of(who);
+    std::string name = shm_file::name_of(file);
     return handles_[entry] != FI_ADDR_UNSPEC ||
-           (who.birth != 0 && shm_file::present(name) &&
+           (file.birth != 0 && shm_file::present(name) &&
             ucs::guard_quietly([&] { insert(entry, name); }) == UCS_OK);
 }
 
 void shm_node::hear_of(unsigned entry, bool look_for_dead)
 {
-    shm_file::parts who;
+    shm_file::parts file;
     entry_table &own = bell_.peers();
-    if (!own.read(entry, &who) || own.is_used(entry, entry_table::owner)) {
+    if (!own.read(entry, &file) || own.is_used(entry, entry_table::owner)) {
         return;
     }
-    if (look_for_dead && kill(who.pid, 0) != 0 && errno == ESRCH) {
-        own.leave(entry, who, entry_table::peer);
+    if (look_for_dead && kill(file.pid, 0) != 0 && errno == ESRCH) {
+        own.leave(entry, file, entry_table::peer);
     }
     if (own.is_used(entry, entry_table::peer)) {
-        make_known(entry, who);
+        make_known(entry, file);
     } else {
         release(entry);
     }
