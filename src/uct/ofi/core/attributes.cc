@@ -5,29 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <sys/resource.h>
 
 namespace uct::ofi {
-
-namespace {
-
-// How many peers an interface can have: connected endpoints take one of the core's each, and so do
-// peers of shm, whose number is that of regions which a process may map. Over sockets each takes a
-// descriptor.
-size_t peer_limit(const uct::ofi::md &domain)
-{
-    size_t limit = SIZE_MAX;
-    if (domain.provider.msg() || domain.on_node()) {
-        limit = domain.info->domain_attr->ep_cnt;
-    }
-    rlimit files{};
-    if (domain.provider.sockets() && getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        limit = std::min<size_t>(limit, files.rlim_cur);
-    }
-    return limit;
-}
-
-} // namespace
 
 void iface::fill_attr(uct_iface_attr_t *attr) const
 {
@@ -67,10 +46,9 @@ void iface::fill_attr(uct_iface_attr_t *attr) const
     attr->cap.atomic32 = {.op_flags = limit.atomic32.post, .fop_flags = limit.atomic32.fetch};
     attr->cap.atomic64 = {.op_flags = limit.atomic64.post, .fop_flags = limit.atomic64.fetch};
     if (limit.atomic64.post | limit.atomic64.fetch) {
-        attr->cap.flags |=
-            domain.on_node() ? UCT_IFACE_FLAG_ATOMIC_CPU : UCT_IFACE_FLAG_ATOMIC_DEVICE;
+        attr->cap.flags |= limit.atomics;
     }
-    attr->max_num_eps = max_num_eps ? max_num_eps : peer_limit(domain);
+    attr->max_num_eps = max_num_eps ? max_num_eps : limit.max_peers;
     attr->dev_num_paths = 1;
 }
 
@@ -79,8 +57,7 @@ void iface::set_figures(uct_iface_attr_t *attr, bool loopback) const
     link_figures link = figures_of(domain.provider, domain.dev, loopback);
     attr->overhead = link.overhead;
     attr->latency = {.c = link.latency, .m = 0};
-    // Each process on the node copies for itself, devices are shared.
-    attr->bandwidth = domain.on_node()
+    attr->bandwidth = limit.own_bandwidth
                           ? uct_ppn_bandwidth_t{.dedicated = link.bandwidth, .shared = 0}
                           : uct_ppn_bandwidth_t{.dedicated = 0, .shared = link.bandwidth};
 }

@@ -188,7 +188,7 @@ ucs_status_t ep::check(unsigned, uct_completion_t *)
 
 bool ep::ping()
 {
-    if (!target || status() != UCS_OK || owner().domain.on_node()) {
+    if (!target || status() != UCS_OK || owner().limit.watched) {
         return true;
     }
     for (op *o : in_flight_) {

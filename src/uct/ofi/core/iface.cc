@@ -101,9 +101,8 @@ iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct::ofi::md &own
         order_ = std::make_unique<receive_order>(receives_);
         plain_ = am_special; // none has all of these
     }
-    // On-node peers are watched in any case.
     if ((params.field_mask & UCT_IFACE_PARAM_FIELD_KEEPALIVE_INTERVAL) &&
-        params.keepalive_interval > 0 && !domain.on_node()) {
+        params.keepalive_interval > 0 && !limit.watched) {
         keepalive_ = std::make_unique<keepalive>(params.keepalive_interval);
     }
 }

@@ -4,6 +4,7 @@
 #include "uct/ofi/core/iface.h"
 
 #include <algorithm>
+#include <sys/resource.h>
 
 namespace uct::ofi {
 
@@ -46,6 +47,17 @@ bool wants_prefix(const uct::ofi::md &domain, ucs::config::ternary asked)
     return asked == ternary::yes || !keeps_order(domain.info.get());
 }
 
+// Connected endpoints take one of the core's each. Over sockets each takes a descriptor.
+size_t peer_limit(const uct::ofi::md &domain)
+{
+    size_t limit = domain.provider.msg() ? domain.info->domain_attr->ep_cnt : SIZE_MAX;
+    rlimit files{};
+    if (domain.provider.sockets() && getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        limit = std::min<size_t>(limit, files.rlim_cur);
+    }
+    return limit;
+}
+
 } // namespace
 
 limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config, size_t longest)
@@ -73,6 +85,8 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config, s
     l.atomic32 = find_atomics(domain, FI_UINT32);
     l.atomic64 = find_atomics(domain, FI_UINT64);
     l.overtaken = find_overtaken(domain);
+    l.max_peers = peer_limit(domain);
+    l.atomics = UCT_IFACE_FLAG_ATOMIC_DEVICE;
     return l;
 }
 

@@ -3,6 +3,7 @@
 #include "uct/ofi/shm/limits.h"
 
 #include "uct/ofi/core/md.h"
+#include "uct/ofi/shm/entries.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -70,6 +71,10 @@ limits shm_limits(const md &domain, const uct_iface_config &config)
     // It keeps the order that it promises where operations are done when they are posted; else the
     // target copies when it finds the time.
     l.overtaken = atomic_kinds | (allowed ? 0 : get_kinds | put_kinds);
+    l.max_peers = entry_table::size;
+    l.watched = true;
+    l.own_bandwidth = true; // each process copies for itself
+    l.atomics = UCT_IFACE_FLAG_ATOMIC_CPU;
     return l;
 }
 
