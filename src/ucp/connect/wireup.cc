@@ -40,10 +40,19 @@ void matcher::remove(uint64_t uuid, uint32_t sn, ucp_ep *ep) noexcept
     ep->control->matched = false;
 }
 
+// Endpoints of a worker to itself pair within one count: 0 with 1, 2 with 3.
+uint32_t partner_sn(const ucp_worker *worker, uint64_t uuid, uint32_t sn) noexcept
+{
+    return uuid == worker->uuid ? sn ^ 1 : sn;
+}
+
 void leave_matcher(ucp_ep *ep) noexcept
 {
     ep_control &c = *ep->control;
     if (c.matched) {
+        if (ep->status != UCS_OK && c.scarce && (c.todo & TODO_REPLY)) {
+            (void)ucs::guard([&] { answer_later(ep); });
+        }
         ep->worker->matcher->remove(c.peer_uuid, c.sn, ep);
     }
 }
@@ -57,12 +66,6 @@ wireup_hdr notice_of(const ucp_ep *ep, wireup_kind kind) noexcept
 }
 
 namespace {
-
-// Endpoints of a worker to itself pair within one count: 0 with 1, 2 with 3.
-uint32_t partner_sn(const ucp_worker *worker, uint64_t uuid, uint32_t sn)
-{
-    return uuid == worker->uuid ? sn ^ 1 : sn;
-}
 
 struct outgoing {
     wireup_hdr hdr;
@@ -250,6 +253,14 @@ void watch_peer(ucp_ep *ep, const unpacked_address &peer)
 
 namespace {
 
+// A process of this host that is reached over a network may have had a better lane.
+bool was_second_choice(const ucp_ep &ep, const unpacked_address &peer)
+{
+    const lane &chosen = ep.lanes[ep.am_lane_index];
+    return peer.from_here &&
+           ep.worker->context->resources[chosen.iface->resource].cls < tl_class::shm;
+}
+
 void on_request(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *address)
 {
     unpacked_address peer;
@@ -265,6 +276,7 @@ void on_request(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *addres
     }
     if (!ep) {
         ep = new_matched_ep(worker, ep_origin::reply, peer, address, sn);
+        ep->control->scarce = was_second_choice(*ep, peer) && postponed_requests::is_needed();
     }
     ep->remote_id = hdr.src_ep;
     ep->control->close_seen = false;
@@ -341,6 +353,9 @@ void dispatch(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *tail)
     }
     ucp_ep *ep = addressee(worker, hdr);
     if (!ep) {
+        if (hdr.kind == wireup_kind::close) {
+            worker->matcher->postponed.drop(hdr.src_uuid, hdr.src_ep);
+        }
         return;
     }
     bool from_peer = ep->remote_id == hdr.src_ep;
@@ -365,7 +380,17 @@ bool serve(ucp_worker *worker, const void *message) noexcept
     wireup_hdr hdr;
     memcpy(&hdr, message, sizeof(hdr));
     const auto *tail = static_cast<const uint8_t *>(message) + sizeof(hdr);
-    return ucs::guard<level>([&] { dispatch(worker, hdr, tail); }) != UCS_ERR_NO_MEMORY;
+    ucs_status_t status = ucs::guard<level>([&] { dispatch(worker, hdr, tail); });
+    if (status != UCS_OK && hdr.kind == wireup_kind::request) {
+        status = ucs::guard<level>([&] {
+            if (postponed_requests::is_needed()) {
+                postpone(worker, message, sizeof(hdr) + hdr.tail_length);
+                return UCS_OK;
+            }
+            return status;
+        });
+    }
+    return status != UCS_ERR_NO_MEMORY;
 }
 
 void keep_unserved(ucp_worker *worker, const void *message, size_t size)
@@ -418,6 +443,17 @@ void serve_again(ucp_worker *worker) noexcept
         done += sizeof(length) + length;
     }
     kept.erase(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(done));
+    postponed_requests &postponed = worker->matcher->postponed;
+    (void)ucs::guard<ucs::log::level::debug>([&] {
+        for (const std::vector<uint8_t> &request : postponed.take()) {
+            if (!serve<ucs::log::level::error>(worker, request.data())) {
+                keep_unserved(worker, request.data(), request.size());
+            }
+        }
+    });
+    if (!postponed.empty()) {
+        worker->schedule();
+    }
 }
 
 } // namespace ucp

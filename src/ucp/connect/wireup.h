@@ -12,6 +12,7 @@
 #pragma once
 
 #include "ucp/connect/address.h"
+#include "ucp/connect/postponed.h"
 #include "ucp/endpoint/ep_control.h"
 #include "ucp/endpoint/hooks.h"
 
@@ -47,11 +48,15 @@ struct matcher {
         std::unordered_map<uint32_t, ucp_ep *> by_sn;
     };
     std::unordered_map<uint64_t, peer> peers;
+    postponed_requests postponed;
 
     ucp_ep *find(uint64_t uuid, uint32_t sn) const;
     void add(uint64_t uuid, uint32_t sn, ucp_ep *ep);
     void remove(uint64_t uuid, uint32_t sn, ucp_ep *ep) noexcept;
 };
+
+// The number of the endpoint there that pairs with ours of this number, and the other way round.
+uint32_t partner_sn(const ucp_worker *worker, uint64_t uuid, uint32_t sn) noexcept;
 
 // The head of a message to the endpoint's peer.
 wireup_hdr notice_of(const ucp_ep *ep, wireup_kind kind) noexcept;
@@ -71,7 +76,7 @@ void take_back(ucp_ep *ep) noexcept;
 // Watch the peer's process: the end of it is the end of the endpoint.
 void watch_peer(ucp_ep *ep, const unpacked_address &peer);
 
-// Those that found no memory before.
+// Handshakes that found no memory or no descriptors before.
 void serve_again(ucp_worker *worker) noexcept;
 
 ucs_status_t wireup_handler(void *worker, void *data, size_t length, unsigned flags);

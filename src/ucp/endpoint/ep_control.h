@@ -84,6 +84,7 @@ struct ep_control {
     uint32_t sn = 0;
     bool matched = false; // in the worker's matcher
     bool wired = false;   // a request or reply has gone out: the peer may know us
+    bool scarce = false;  // it was made with the last descriptors, so with whatever lane was left
     std::optional<process_watch::user> watch;
 
     // Endpoints of the connection manager.

@@ -406,9 +406,7 @@ unsigned ucp_worker::run_event(ucp::event &ev) noexcept
 unsigned ucp_worker::progress_slow(unsigned transport_count) noexcept
 {
     unsigned count = run_events();
-    if (!unserved.empty()) {
-        ucp::serve_again(this);
-    }
+    ucp::serve_again(this);
     if (cm) {
         cm->connections.ended.clear();
     }
