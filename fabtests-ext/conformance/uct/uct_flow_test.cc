@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Pending requests, flush, progress callbacks, and the end of endpoints.
 #include "fabtests-ext/conformance/common/uct_entity.h"
+#include "uct/ofi/core/ep.h"
 
 #include <cstdio>
 #include <unistd.h>
@@ -21,6 +22,16 @@ class uct_flow : public uct_test {
             }
         }
         return sent;
+    }
+
+    // As a check does. That of tcp asks nothing of a peer that it heard of in the last second.
+    static void ask(uct_ep_h ep)
+    {
+        if (std::string(GetParam()) == "tcp") {
+            static_cast<uct::ofi::ep &>(*ep).ping();
+        } else {
+            EXPECT_EQ(uct_ep_check(ep, 0, nullptr), UCS_OK);
+        }
     }
 
     void expect_order(const std::vector<message> &received)
@@ -207,6 +218,34 @@ TEST_P(uct_flow, 208_flush_ends_after_what_was_posted)
     EXPECT_EQ(g.calls, status == UCS_INPROGRESS);
     EXPECT_TRUE(until([&] { return uct_iface_flush(a().iface, 0, nullptr) == UCS_OK; }));
     EXPECT_TRUE(until([&] { return b().received.size() == 50; }));
+}
+
+// The program leaves without another progress when a flush ends at once: so it does for one that
+// has nothing but the question of a check on its way.
+TEST_P(uct_flow, 208_flush_does_not_wait_for_a_check)
+{
+    uct_ep_h ep = a().connect(b());
+    ASSERT_EQ(post([&] { return uct_ep_am_short(ep, 1, 0, nullptr, 0); }), UCS_OK);
+    ASSERT_TRUE(until([&] { return !b().received.empty(); }));
+    ASSERT_TRUE(until([&] { return uct_ep_flush(ep, 0, nullptr) == UCS_OK; }));
+    ask(ep);
+    EXPECT_EQ(uct_ep_flush(ep, 0, nullptr), UCS_OK);
+    ask(ep);
+
+    size_t length = std::min<size_t>(a().attr.cap.am.max_bcopy, 5000);
+    packed p{pattern(length, 1)};
+    ASSERT_EQ(post([&] { return uct_ep_am_bcopy(ep, 1, pack, &p, 0); }),
+              static_cast<ssize_t>(length));
+    guard g[2];
+    ucs_status_t status[2];
+    for (int i = 0; i < 2; ++i) {
+        ask(ep);
+        status[i] = post([&] { return uct_ep_flush(ep, 0, &g[i].completion); });
+    }
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_TRUE(until([&] { return status[i] == UCS_OK || g[i].calls == 1; }));
+    }
+    EXPECT_TRUE(until([&] { return b().received.size() == 2; }));
 }
 
 TEST_P(uct_flow, 208_flush_cancel_ends_everything)

@@ -80,6 +80,22 @@ void ep::take_marks(ucs::list<op, &op::link> &marks)
     }
 }
 
+namespace {
+
+// The last operation that the user posted, or the flush mark behind it; nullptr: there is none. No
+// flush waits for a ping, of which there is one at a time: nobody posted it, and when a flush ends
+// at once the program need not progress any more.
+op *last_of_user(const ucs::list<op, &op::link> &in_flight)
+{
+    op *last = in_flight.back();
+    if (!last || last->what != op::kind::ping) {
+        return last;
+    }
+    return last == in_flight.front() ? nullptr : in_flight.prev(last);
+}
+
+} // namespace
+
 ucs_status_t ep::flush(unsigned flags, uct_completion_t *completion)
 {
     if (flags & UCT_FLUSH_FLAG_CANCEL) {
@@ -93,7 +109,8 @@ ucs_status_t ep::flush(unsigned flags, uct_completion_t *completion)
     if (!held_ops_.empty() || has_pending()) {
         return no_resource();
     }
-    if (in_flight_.empty()) {
+    op *last = last_of_user(in_flight_);
+    if (!last) {
         return UCS_OK;
     }
     if (completion) {
@@ -104,7 +121,7 @@ ucs_status_t ep::flush(unsigned flags, uct_completion_t *completion)
         mark->what = op::kind::flush_mark;
         mark->owner = this;
         mark->completion = completion;
-        in_flight_.push_back(mark);
+        in_flight_.insert_after(last, mark);
     }
     return UCS_INPROGRESS;
 }
