@@ -8,8 +8,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
 #include <memory>
 #include <set>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <vector>
 
 namespace {
 
@@ -206,6 +212,38 @@ TEST_F(full_shm, refuses_the_next_peer_until_one_is_killed)
     if (uct::ofi::shm_peers::are_removable()) {
         EXPECT_TRUE(gets_in(*next));
     }
+}
+
+// Its region is mapped with one that the interface has kept.
+TEST_F(full_shm, meets_a_peer_when_no_descriptor_is_left)
+{
+    SKIP_IF_EMULATED("a process that was forked has its parent's start time in /proc/self/stat");
+    if (!uct::ofi::shm_peers::are_removable()) {
+        GTEST_SKIP() << "this libfabric maps regions of peers by itself";
+    }
+    peer_process other("shm", {}, [](entity &self, const entity::address &) {
+        while (uct_ep_am_short(self.eps[0], 1, 5, nullptr, 0) == UCS_ERR_NO_RESOURCE) {
+            uct_worker_progress(self.worker);
+        }
+        return true;
+    });
+    hub_ = open();
+    other.tell(*hub_);
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    rlimit fewer = {std::min<rlim_t>(before.rlim_cur, 1024), before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &fewer), 0);
+    std::vector<int> taken;
+    for (int fd; (fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) >= 0;) {
+        taken.push_back(fd);
+    }
+    EXPECT_EQ(errno, EMFILE);
+    EXPECT_TRUE(until(*hub_, [&] { return !hub_->received.empty(); }));
+    for (int fd : taken) {
+        close(fd);
+    }
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    other.end();
 }
 
 // libfabric 1.17 alone can forget a peer.

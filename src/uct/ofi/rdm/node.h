@@ -67,7 +67,8 @@ class node {
 
     // Not 0: peers of which the interface has not asked anything came, went or were refused.
     virtual const std::atomic<uint32_t> &news() const = 0;
-    // To be called then, with everything taken out of the core's queue.
+    // To be called then: before the core is polled, and with everything taken out of its queue.
+    virtual void greet() = 0;
     virtual void hear() = 0;
 
     // Sleeping: how others wake us, and what is readable then. What is sent after arm() has

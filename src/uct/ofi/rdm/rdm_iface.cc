@@ -325,8 +325,18 @@ unsigned rdm_iface::poll_locked(void *arg)
     return self->progress();
 }
 
+bool rdm_iface::greet_newcomers()
+{
+    bool news = news_ && news_->load(std::memory_order_relaxed) != 0;
+    if (UCS_UNLIKELY(news)) {
+        node_->greet();
+    }
+    return news;
+}
+
 unsigned rdm_iface::progress()
 {
+    bool news = greet_newcomers();
     unsigned count = poll_cq();
     waits_.polled(count);
     if (UCS_UNLIKELY(tags_ != nullptr)) {
@@ -341,7 +351,7 @@ unsigned rdm_iface::progress()
     if (UCS_UNLIKELY(someone_died_.load(std::memory_order_relaxed))) {
         count += bury_dead();
     }
-    if (UCS_UNLIKELY(news_ && news_->load(std::memory_order_relaxed) != 0)) {
+    if (UCS_UNLIKELY(news)) {
         count += hear_news();
     }
     return count;
@@ -445,6 +455,7 @@ ucs_status_t rdm_iface::arm_node()
         return UCS_ERR_BUSY;
     }
     node_->arm();
+    greet_newcomers();
     // Nothing is read, but the core looks for messages.
     ssize_t ret = fi_cq_read(cq_.get(), nullptr, 0);
     if (ret != -FI_EAGAIN || someone_died_.load(std::memory_order_acquire)) {

@@ -121,6 +121,7 @@ class rdm_iface final : public iface {
     static bool watch_local(peer &p);
     void tell_local_peers();
     unsigned bury_dead();
+    bool greet_newcomers(); // false: there is no news
     unsigned hear_news();
     void declare_dead(peer &p, ucs_status_t cause);
     void process_died(peer &p);

@@ -40,6 +40,7 @@ unsigned entry_table::take(const shm_file::parts &file, side from) noexcept
             continue;
         }
         if (from == peer) {
+            tell(came);
             tell(changed);
         }
         return index;

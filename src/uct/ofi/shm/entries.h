@@ -31,7 +31,7 @@ class entry_table {
     // Which side has endpoints to the other: the owner of the table, or the peer of the entry.
     enum side : uint64_t { owner = 1, peer = 2 };
     // What the owner is told.
-    enum news : uint32_t { changed = 1, refused = 2 };
+    enum news : uint32_t { changed = 1, refused = 2, came = 4 };
 
     // The index of the peer's entry, which is its own or a free one; none: there is neither.
     unsigned take(const shm_file::parts &file, side from) noexcept;

@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,6 +27,28 @@
 namespace uct::ofi {
 
 namespace {
+
+// To map a peer's region takes a descriptor for a moment. libfabric 1.17 does it when the peer's
+// first message comes, and crashes where there is none. So one is kept, and with it the core is
+// told of peers before.
+class spare_descriptor {
+  public:
+    spare_descriptor() { hold(); }
+    spare_descriptor(const spare_descriptor &) = delete;
+    spare_descriptor &operator=(const spare_descriptor &) = delete;
+    ~spare_descriptor() { give(); }
+
+    void hold() { fd_ = eventfd(0, EFD_CLOEXEC); } // -1: others have taken it
+    void give()
+    {
+        if (fd_ >= 0) {
+            close(std::exchange(fd_, -1));
+        }
+    }
+
+  private:
+    int fd_ = -1;
+};
 
 class shm_node final : public node {
   public:
@@ -60,6 +83,7 @@ class shm_node final : public node {
     void forget(const std::string &core_address) override;
     size_t gone_kept() const override;
     const std::atomic<uint32_t> &news() const override { return bell_.peers().told(); }
+    void greet() override;
     void hear() override;
 
     // An entry for a peer in our table, and in the peer's for us. Throws EXCEEDS_LIMIT.
@@ -92,6 +116,7 @@ class shm_node final : public node {
     void hear_of(unsigned entry, bool look_for_dead);
 
     doorbell bell_;
+    spare_descriptor spare_;
     std::string name_;
     shm_file::parts self_{};
     fid_av *av_ = nullptr;
@@ -257,7 +282,9 @@ bool shm_node::has_room(const rdm_address &about, const std::string &core_addres
 fi_addr_t shm_node::insert(unsigned entry, const std::string &core_address)
 {
     if (handles_[entry] == FI_ADDR_UNSPEC) {
+        spare_.give();
         int inserted = fi_av_insert(av_, core_address.c_str(), 1, &handles_[entry], 0, nullptr);
+        spare_.hold();
         if (inserted != 1) {
             handles_[entry] = FI_ADDR_UNSPEC;
             throw ucs::error(UCS_ERR_UNREACHABLE, "fi_av_insert on libfabric's shm: %s",
@@ -337,6 +364,23 @@ void shm_node::hear_of(unsigned entry, bool look_for_dead)
         make_known(entry, file);
     } else {
         release(entry);
+    }
+}
+
+// A peer takes its entry before it sends.
+void shm_node::greet()
+{
+    entry_table &own = bell_.peers();
+    bool came = own.told().load(std::memory_order_relaxed) & entry_table::came;
+    if (!came || !shm_peers::are_removable()) {
+        return;
+    }
+    own.told().fetch_and(~uint32_t{entry_table::came}, std::memory_order_acquire);
+    for (unsigned entry = 0; entry < entry_table::size; ++entry) {
+        shm_file::parts file;
+        if (own.read(entry, &file) && own.is_used(entry, entry_table::peer)) {
+            make_known(entry, file);
+        }
     }
 }
 
