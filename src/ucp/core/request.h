@@ -271,7 +271,8 @@ inline void request_unlist(ucp_request *req) noexcept
     }
 }
 
-// The id under which the peer names this request (allocated on first use).
+// The id under which the peer names this request, given out on first use; 0: there is no memory for
+// it.
 uint64_t request_wire_id(ucp_request *req) noexcept;
 
 } // namespace ucp

@@ -175,6 +175,9 @@ inline ucs_status_t bcopy_piece(ucp_request *req, uint8_t am_id, uct_pack_callba
 inline ucs_status_t answered_piece(ucp_request *req, phase waiting, uint8_t am_id,
                                    uct_pack_callback_t pack, unsigned uct_flags = 0) noexcept
 {
+    if (UCS_UNLIKELY(request_wire_id(req) == 0)) {
+        return UCS_ERR_NO_MEMORY;
+    }
     ucp_ep *ep = req->ep;
     req->pend_lane = ep->am_lane_index;
     size_t before = req->dt.offset();

@@ -122,7 +122,11 @@ void request_put(ucp_request *req) noexcept
 uint64_t request_wire_id(ucp_request *req) noexcept
 {
     if (req->id == 0) {
-        req->id = req->worker->proto->request_ids.add(req);
+        try {
+            req->id = req->worker->proto->request_ids.add(req);
+        } catch (const std::bad_alloc &) {
+            return 0;
+        }
     }
     return req->id;
 }

@@ -81,7 +81,9 @@ ucs_status_t amo_progress(ucp_request *req) noexcept
     }
     req->pend_lane = ep->am_lane_index;
     if (fetch) {
-        request_wire_id(req);
+        if (UCS_UNLIKELY(request_wire_id(req) == 0)) {
+            return UCS_ERR_NO_MEMORY;
+        }
         req->phase = PHASE_AMO;
         ep->add_outstanding(req);
     }

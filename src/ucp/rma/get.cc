@@ -27,9 +27,11 @@ size_t pack_get(void *dest, void *arg)
 
 ucs_status_t software_progress(ucp_request *req) noexcept
 {
+    if (UCS_UNLIKELY(request_wire_id(req) == 0)) {
+        return UCS_ERR_NO_MEMORY;
+    }
     ucp_ep *ep = req->ep;
     req->pend_lane = ep->am_lane_index;
-    request_wire_id(req);
     req->remaining = req->dt.length();
     req->comp.status = UCS_OK;
     // The answer may come inside the call (loopback): the request must be ready for it.

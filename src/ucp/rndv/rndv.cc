@@ -177,7 +177,6 @@ template <uint8_t kind, bool offers>
 bool rts_start(ucp_request *req) noexcept
 {
     req->rndv.kind = kind;
-    request_wire_id(req);
     if (offers) {
         offer_buffer(req);
     }
@@ -205,7 +204,13 @@ void release_rkey(ucp_request *req) noexcept
 void ask_fragments(ucp_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
-    wire::rtr_hdr rtr = {ep->remote_id, req->rndv.remote_req, request_wire_id(req), req->rndv.size};
+    uint64_t id = request_wire_id(req);
+    if (UCS_UNLIKELY(id == 0)) {
+        answer(ep, req->rndv.remote_req, UCS_ERR_NO_MEMORY);
+        complete(req, UCS_ERR_NO_MEMORY);
+        return;
+    }
+    wire::rtr_hdr rtr = {ep->remote_id, req->rndv.remote_req, id, req->rndv.size};
     req->phase = PHASE_RNDV_RECV;
     req->remaining = req->rndv.size;
     req->comp.status = UCS_OK;

@@ -29,8 +29,12 @@ bool settling::concerns(const ucp_request *req) noexcept
 
 bool settling::add(ucp_request *req) noexcept
 {
+    uint64_t id = request_wire_id(req);
+    if (id == 0) {
+        return false;
+    }
     try {
-        reads_.push_back({request_wire_id(req), 0});
+        reads_.push_back({id, 0});
     } catch (const std::bad_alloc &) {
         return false;
     }

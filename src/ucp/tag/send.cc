@@ -85,7 +85,6 @@ ucs_status_t short_progress(ucp_request *req) noexcept
 
 ucs_status_t sync_progress(ucp_request *req) noexcept
 {
-    request_wire_id(req);
     return answered_piece(req, PHASE_SYNC, AM_ID_TAG_SYNC, pack_sync_request);
 }
 
@@ -105,8 +104,10 @@ ucs_status_t multi_sync_progress(ucp_request *req) noexcept
     size_t left = req->dt.length() - req->dt.offset();
     size_t head = sizeof(wire::frag_hdr);
     if (req->dt.offset() == 0) {
+        if (UCS_UNLIKELY(request_wire_id(req) == 0)) {
+            return UCS_ERR_NO_MEMORY;
+        }
         head = sizeof(wire::tag_first_hdr);
-        request_wire_id(req);
         req->phase = PHASE_SYNC_SENDING;
     }
     if (left + head > req->ep->limits().max_bcopy || req->phase == PHASE_SYNC_MATCHED) {

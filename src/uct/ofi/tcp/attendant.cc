@@ -59,6 +59,9 @@ attendant::attendant(msg_iface &home, const companion &polled)
     } catch (const std::system_error &e) {
         close(wake_fd_);
         throw ucs::error(UCS_ERR_NO_RESOURCE, "no thread to attend an interface: %s", e.what());
+    } catch (...) {
+        close(wake_fd_);
+        throw;
     }
 }
 
