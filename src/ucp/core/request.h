@@ -145,6 +145,7 @@ struct ucp_request {
         unsigned children; // a worker's flush: those of endpoints, not ended yet
         bool begun;        // lanes and seq are set
         uint64_t seq;      // what the target has to confirm
+        ucp_request *next; // of flush_list
     };
     struct control_part { // a small message of the protocols
         uint8_t id;       // am_id

@@ -60,16 +60,8 @@ void ucp_ep::leave_lists() noexcept
 void ucp_ep::rma_done() noexcept
 {
     ++rma_acked;
-    auto &waiters = control->flush_waiters;
-    for (size_t i = 0; i < waiters.size();) {
-        ucp_request *req = waiters[i];
-        if (rma_acked >= req->flush.seq) {
-            waiters.erase(waiters.begin() + static_cast<std::ptrdiff_t>(i));
-            ucp::complete(req, UCS_OK);
-            i = 0; // the callback may have changed the list
-        } else {
-            ++i;
-        }
+    while (ucp_request *req = control->flush_waiters.take(rma_acked)) {
+        ucp::complete(req, UCS_OK);
     }
 }
 

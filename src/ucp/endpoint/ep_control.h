@@ -51,6 +51,23 @@ struct share_request {
     std::vector<uint8_t> address;
 };
 
+// Requests of flushes, in the order in which they were added; needs no memory of its own.
+class flush_list {
+  public:
+    void push_back(ucp_request *req) noexcept;
+    void erase(ucp_request *req) noexcept; // if it is there
+    // Takes out the first that waits for no more than `acked`; nullptr: there is none.
+    ucp_request *take(uint64_t acked) noexcept;
+    // The first, taken out; nullptr: there is none.
+    ucp_request *take() noexcept { return take(UINT64_MAX); }
+
+  private:
+    ucp_request *unlink(ucp_request **at) noexcept;
+
+    ucp_request *first_ = nullptr;
+    ucp_request *last_ = nullptr;
+};
+
 struct ep_control {
     ep_control();
     ~ep_control();
@@ -104,9 +121,9 @@ struct ep_control {
     unsigned grace_rounds = 0;
 
     close_phase closing = close_phase::none;
-    bool flushed = false;                     // everything and the close notice are out
-    ucp_request *close_request = nullptr;     // of the user
-    std::vector<ucp_request *> flush_waiters; // wait for rma_acked
+    bool flushed = false;                 // everything and the close notice are out
+    ucp_request *close_request = nullptr; // of the user
+    flush_list flush_waiters;             // wait for rma_acked
 
     struct pending_hook {
         uct_pending_req_t req; // first: the transport gives this address back

@@ -17,6 +17,50 @@ bool acked(const ucp_ep *ep, uint64_t seq)
     return ep->rma_acked >= seq || ep->control->close_seen;
 }
 
+} // namespace
+
+void flush_list::push_back(ucp_request *req) noexcept
+{
+    req->flush.next = nullptr;
+    (last_ ? last_->flush.next : first_) = req;
+    last_ = req;
+}
+
+ucp_request *flush_list::unlink(ucp_request **at) noexcept
+{
+    ucp_request *req = *at;
+    *at = req->flush.next;
+    if (req == last_) {
+        last_ = first_;
+        while (last_ && last_->flush.next) {
+            last_ = last_->flush.next;
+        }
+    }
+    return req;
+}
+
+void flush_list::erase(ucp_request *req) noexcept
+{
+    for (ucp_request **at = &first_; *at; at = &(*at)->flush.next) {
+        if (*at == req) {
+            unlink(at);
+            return;
+        }
+    }
+}
+
+ucp_request *flush_list::take(uint64_t acked) noexcept
+{
+    for (ucp_request **at = &first_; *at; at = &(*at)->flush.next) {
+        if ((*at)->flush.seq <= acked) {
+            return unlink(at);
+        }
+    }
+    return nullptr;
+}
+
+namespace {
+
 // Everything local is done: complete, or wait for the target.
 void lanes_flushed(ucp_request *req) noexcept
 {
@@ -39,7 +83,7 @@ void flush_comp(uct_completion_t *comp)
 
 void flush_abort(ucp_request *req, ucs_status_t status)
 {
-    std::erase(req->ep->control->flush_waiters, req);
+    req->ep->control->flush_waiters.erase(req);
     if (req->comp.count > 0) {
         req->flags |= REQ_ABORTED; // the lanes' completions still come
         req->status = status;
@@ -253,6 +297,32 @@ void child_done(void *, ucs_status_t status, void *user_data)
     parent->worker->schedule();
 }
 
+// One for each endpoint that has something to wait for; the others leave the worker's list. false:
+// there is no memory for all.
+bool make_children(ucp_request *parent, flush_list *children)
+{
+    ucp_worker *worker = parent->worker;
+    for (ep_link *link : worker->unflushed) {
+        ucp_ep *ep = link->ep;
+        if (ep->status != UCS_OK || (ep->pending.empty() && ep->rma_acked >= ep->rma_posted)) {
+            worker->unflushed.erase(link);
+            continue;
+        }
+        ucp_request *child = request_get_internal(worker);
+        if (!child) {
+            return false;
+        }
+        child->ep = ep;
+        child->flags |= REQ_CALLBACK;
+        child->cb.send = child_done;
+        child->user_data = parent;
+        child->flush.seq = 0;
+        children->push_back(child);
+        ++parent->flush.children;
+    }
+    return true;
+}
+
 bool ifaces_flushed(ucp_worker *worker)
 {
     bool done = true;
@@ -284,25 +354,16 @@ ucs_status_ptr_t worker_flush(ucp_worker *worker, const ucp_request_param_t *par
     parent->flags |= REQ_POSTING;
     parent->flush.children = 1;
     parent->comp.status = UCS_OK;
-    std::vector<ucp_ep *> busy;
-    for (ep_link *link : worker->unflushed) {
-        ucp_ep *ep = link->ep;
-        if (ep->status == UCS_OK && (!ep->pending.empty() || ep->rma_acked < ep->rma_posted)) {
-            busy.push_back(ep);
-        } else {
-            worker->unflushed.erase(link);
+    flush_list children;
+    if (!make_children(parent, &children)) {
+        while (ucp_request *child = children.take()) {
+            request_put(child);
         }
+        request_put(parent);
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }
-    for (ucp_ep *ep : busy) {
-        ucp_request *child = request_get_internal(worker);
-        if (!child) {
-            break;
-        }
-        child->flags |= REQ_CALLBACK;
-        child->cb.send = child_done;
-        child->user_data = parent;
-        ++parent->flush.children;
-        ep_flush_start(ep, child);
+    while (ucp_request *child = children.take()) {
+        ep_flush_start(child->ep, child);
     }
     --parent->flush.children;
     if (!try_finish(parent)) {
