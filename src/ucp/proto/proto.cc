@@ -88,10 +88,28 @@ worker_proto::worker_proto(ucp_worker *w, size_t alignment)
                    .chunk = 64}),
       align(alignment), announced(w)
 {
+    fill_spare_requests();
+    if (spare_count < spare_requests.size()) {
+        throw std::bad_alloc();
+    }
+}
+
+void worker_proto::fill_spare_requests() noexcept
+{
+    while (spare_count < spare_requests.size()) {
+        void *req = requests.get();
+        if (!req) {
+            return;
+        }
+        spare_requests[spare_count++] = static_cast<ucp_request *>(req);
+    }
 }
 
 worker_proto::~worker_proto()
 {
+    while (spare_count > 0) {
+        requests.put(spare_requests[--spare_count]);
+    }
     while (tag_matcher::recv_entry *e = tags.any_recv()) {
         tags.remove(e);
     }

@@ -16,6 +16,7 @@
 #include <ucp/api/ucp.h>
 #include <uct/api/uct.h>
 
+#include <array>
 #include <cstddef>
 #include <unordered_map>
 #include <vector>
@@ -113,9 +114,15 @@ struct worker_proto {
     worker_proto(const worker_proto &) = delete;
     worker_proto &operator=(const worker_proto &) = delete;
 
+    // As many as there is memory for.
+    void fill_spare_requests() noexcept;
+
     ucp_worker *const worker;
     tag_matcher tags{10};
     ucs::mpool_base requests;
+    // Of `requests`, kept for what nobody can be told to repeat, such as the answer to a peer.
+    std::array<ucp_request *, 16> spare_requests = {};
+    size_t spare_count = 0;
     ucs::mpool_base small_descs;
     ucs::ptr_map<ucp_request> request_ids;
     std::unordered_map<partial_key, partial, partial_hash> partials;

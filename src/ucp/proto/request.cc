@@ -104,7 +104,13 @@ ucp_request *request_get(ucp_worker *worker, req_kind kind,
 
 ucp_request *request_get_internal(ucp_worker *worker) noexcept
 {
-    auto *req = static_cast<ucp_request *>(worker->proto->requests.get());
+    worker_proto &proto = *worker->proto;
+    auto *req = static_cast<ucp_request *>(proto.requests.get());
+    if (UCS_UNLIKELY(!req && proto.spare_count > 0)) {
+        req = proto.spare_requests[--proto.spare_count];
+    } else if (UCS_UNLIKELY(proto.spare_count < proto.spare_requests.size())) {
+        proto.fill_spare_requests();
+    }
     if (UCS_LIKELY(req)) {
         prepare(req, worker, req_kind::send, nullptr);
         req->flags = REQ_INTERNAL | REQ_RELEASED;
