@@ -96,6 +96,18 @@ void flush_close(ucp_ep *ep) noexcept
     ep_flush_start(ep, req);
 }
 
+void send_forced_notice(ucp_ep *ep) noexcept
+{
+    if (!ep->am_ep) {
+        return;
+    }
+    ep_control &c = *ep->control;
+    c.our_reason = close_reason::forced;
+    c.todo |= TODO_CLOSE;
+    // A lane that the core gives no room holds what it took, and loses it with itself.
+    c.close_sent = send_todo(ep) == UCS_OK && !ep_lane_is_full(ep);
+}
+
 } // namespace
 
 void ep_close_finish(ucp_ep *ep, ucs_status_t status) noexcept
@@ -126,17 +138,21 @@ void ep_close_finish(ucp_ep *ep, ucs_status_t status) noexcept
 
 void ep_force_close(ucp_ep *ep) noexcept
 {
-    ep_control &c = *ep->control;
     if (ep->status == UCS_OK) {
-        if (ep->state == ep_state::connected && ep->am_ep) {
-            c.our_reason = close_reason::forced;
-            c.todo |= TODO_CLOSE;
-            // A lane that the core gives no room holds what it took, and loses it with itself.
-            c.close_sent = send_todo(ep) == UCS_OK && !ep_lane_is_full(ep);
+        if (ep->state == ep_state::connected) {
+            send_forced_notice(ep);
         }
         ep->status = UCS_ERR_CANCELED;
     }
     ep_close_finish(ep, UCS_OK);
+}
+
+void ep_tell_of_failure(ucp_ep *ep) noexcept
+{
+    const ep_control &c = *ep->control;
+    if (c.wired && !c.close_sent && !c.close_seen && !c.torn_down) {
+        send_forced_notice(ep);
+    }
 }
 
 ucs_status_ptr_t ep_close(ucp_ep *ep, const ucp_request_param_t *param) noexcept

@@ -406,6 +406,9 @@ void ep_run_deferred(ucp_ep *ep) noexcept
     if (work & (WORK_FAIL | WORK_ABORT)) {
         ucs_status_t status = ep->status == UCS_OK ? UCS_ERR_CONNECTION_RESET : ep->status;
         if (work & WORK_FAIL) {
+            if (status == UCS_ERR_NO_MEMORY) {
+                ep_tell_of_failure(ep);
+            }
             ep_teardown_lanes(ep);
         }
         if (work & WORK_FAIL || ep->state != ep_state::connecting) {

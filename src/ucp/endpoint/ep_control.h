@@ -155,6 +155,9 @@ ucs_status_t worker_fence(ucp_worker *worker) noexcept; // of its endpoints
 void ep_close_finish(ucp_ep *ep, ucs_status_t status) noexcept;
 ucs_status_ptr_t ep_close(ucp_ep *ep, const ucp_request_param_t *param) noexcept;
 void ep_force_close(ucp_ep *ep) noexcept;
+// The endpoint has failed on this side alone: its peer lives, and is told with a close notice if
+// the lane takes one now.
+void ep_tell_of_failure(ucp_ep *ep) noexcept;
 ucs_status_ptr_t worker_flush(ucp_worker *worker, const ucp_request_param_t *param) noexcept;
 bool worker_flush_progress(ucp_worker *worker) noexcept; // false: some are still in flight
 // The blocking calls: progress until the request is done, and free it.

@@ -130,6 +130,7 @@ struct worker_proto {
     uint64_t next_msg_id = 0;
     const size_t align; // of AM data that the user may keep
     std::vector<ucp_ep *> stream_ready;
+    size_t streams = 0; // endpoints that have a state of a stream: as many may be ready
     announced_memory announced;
 };
 

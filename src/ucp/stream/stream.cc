@@ -12,10 +12,12 @@
 #include "ucp/proto/pieces.h"
 #include "ucp/proto/proto.h"
 #include "ucs/check.h"
+#include "ucs/error.h"
 #include "ucs/list.h"
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
 
 namespace ucp {
@@ -35,10 +37,23 @@ struct stream_state {
 
 namespace {
 
+bool reserve_place(std::vector<ucp_ep *> &list, size_t count) noexcept
+{
+    return list.capacity() >= count ||
+           ucs::guard([&] { list.reserve(std::max(count, 2 * list.capacity())); }) == UCS_OK;
+}
+
+// With a place for it among those that are ready. nullptr: no memory.
 stream_state *state_of(ucp_ep *ep) noexcept
 {
     if (!ep->stream) {
-        ep->stream = new (std::nothrow) stream_state;
+        worker_proto &proto = *ep->worker->proto;
+        auto state = std::unique_ptr<stream_state>(new (std::nothrow) stream_state);
+        if (!state || !reserve_place(proto.stream_ready, proto.streams + 1)) {
+            return nullptr;
+        }
+        ++proto.streams;
+        ep->stream = state.release();
     }
     return static_cast<stream_state *>(ep->stream);
 }
@@ -210,9 +225,13 @@ ucs_status_t stream_handler(void *arg, void *data, size_t length, unsigned flags
     }
     memcpy(&id, data, sizeof(id));
     ucp_ep *ep = find_usable_ep(worker, id);
-    stream_state *s = ep ? state_of(ep) : nullptr;
-    if (!s) {
+    if (!ep) {
         drop_stale(worker, "stream data");
+        return UCS_OK;
+    }
+    stream_state *s = state_of(ep);
+    if (!s) {
+        ep->set_failed(UCS_ERR_NO_MEMORY);
         return UCS_OK;
     }
     size_t head = sizeof(id);
@@ -284,6 +303,7 @@ void ep_proto_cleanup(ucp_ep *ep) noexcept
     }
     clear_ready(ep, s);
     delete s;
+    --ep->worker->proto->streams;
 }
 
 } // namespace ucp
