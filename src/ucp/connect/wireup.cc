@@ -444,6 +444,9 @@ void serve_again(ucp_worker *worker) noexcept
     }
     kept.erase(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(done));
     postponed_requests &postponed = worker->matcher->postponed;
+    if (postponed.empty()) {
+        return;
+    }
     (void)ucs::guard<ucs::log::level::debug>([&] {
         for (const std::vector<uint8_t> &request : postponed.take()) {
             if (!serve<ucs::log::level::error>(worker, request.data())) {
