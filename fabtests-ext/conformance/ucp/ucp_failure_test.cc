@@ -2,6 +2,7 @@
 //
 // Peers that die: destroyed workers in this process, killed processes elsewhere. Every endpoint's
 // handler runs once, and every request ends.
+#include "fabtests-ext/common/sanitized.h"
 #include "fabtests-ext/common/ucp_entity.h"
 #include "fabtests-ext/common/ucp_region.h"
 
@@ -250,6 +251,12 @@ TEST_P(ucp_failure, b190_force_close_ends_every_request)
 // Puts, gets and atomics to a peer.
 class ucp_failure_rma : public ucp_failure {
   protected:
+    void SetUp() override
+    {
+        if (with_tls().tls == "tcprdm,self" && leaks_by_itself("tcprdm")) {
+            GTEST_SKIP() << "libfabric before 1.18 does not free its net's endpoints";
+        }
+    }
     static options with_rma()
     {
         options o = with_tls();
@@ -652,7 +659,7 @@ TEST_P(ucp_failure_half, a_stream)
 
 UCP_TEST_OVER(ucp_failure_half, "sm,self", "ofi_shm,self", "tcp,self");
 
-UCP_TEST_OVER(ucp_failure_rma, "sm,self", "ofi_shm,self", "tcp,self", "all");
+UCP_TEST_OVER(ucp_failure_rma, "sm,self", "ofi_shm,self", "tcp,self", "tcprdm,self", "all");
 
 UCP_TEST_OVER(ucp_failure, "sm,self", "ofi_shm,self", "tcp,self", "all");
 

@@ -398,7 +398,10 @@ void rdm_iface::on_error(op *o, ucs_status_t status)
         }
     }
     if (o) {
-        finish(o, status);
+        // Nothing of an endpoint is cancelled here: a core that connects by itself (net) flushes so
+        // what a lost connection had, and reports the loss with another operation.
+        bool flushed = status == UCS_ERR_CANCELED && o->owner && !closing_;
+        finish(o, flushed ? UCS_ERR_CONNECTION_RESET : status);
     }
 }
 
