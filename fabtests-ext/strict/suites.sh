@@ -4,6 +4,7 @@
 # The suites of UCT, UCP and the provider over strict cores: what `make check-strict` runs. A case here is a suite over
 # a profile. The file `skipped` beside this one has what cannot hold there, with reasons.
 # Usage: suites.sh [PROFILE[/SUITE]...]    (such as: cxi worst/ucp_tag_test; all suites over all profiles otherwise)
+# A transport that is no imitation, as sockets or tcprdm, may be asked for like a profile.
 
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../interop/report.sh"
@@ -30,7 +31,8 @@ providers()
 # skipped_cases PROFILE SUITE: "PATTERN REASON" lines.
 skipped_cases()
 {
-    awk -v profile="$1" -v suite="$2" '!/^#/ && ($1 == profile || $1 == "all") && $2 == suite {
+    awk -v profile="$1" -v suite="$2" -v all=" $all_profiles " '
+        !/^#/ && ($1 == profile || $1 == "all" && index(all, " " profile " ")) && $2 == suite {
         pattern = $3; $1 = $2 = $3 = ""; sub(/^ */, ""); print pattern, $0 }' "$here/skipped"
 }
 
