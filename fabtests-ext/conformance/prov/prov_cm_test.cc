@@ -662,6 +662,61 @@ TEST_P(prov_cm_test, ended_at_once_is_seen_by_the_other_side)
         });
 }
 
+// The same with another connection of the two processes beside it, whose lane the second one is
+// asked to share: that message is in flight when the second one ends.
+TEST_P(prov_cm_test, second_one_ended_at_once_is_seen_by_the_other_side)
+{
+    constexpr int rounds = 4;
+    auto keep_first = [](fabric_side &s, partner &p) {
+        s.expect_event(FI_CONNECTED);
+        p.barrier();
+        return std::exchange(s.ep, nullptr);
+    };
+    auto server = [&](partner &p) {
+        fabric_side s(msg());
+        s.listen(p);
+        fid_ep *first = nullptr;
+        for (int i = 0; i < rounds; ++i) {
+            fi_info *request = s.await_request();
+            s.open_active(request);
+            fi_freeinfo(request);
+            REQUIRE_EQ(fi_accept(s.ep, nullptr, 0), 0);
+            if (!first) {
+                first = keep_first(s, p);
+                continue;
+            }
+            s.expect_event(FI_CONNECTED);
+            s.expect_event(FI_SHUTDOWN);
+            s.close_active();
+            p.barrier();
+        }
+        REQUIRE_EQ(fi_close(&first->fid), 0);
+    };
+    auto client = [&](partner &p) {
+        fabric_side s(msg());
+        sockaddr_in name;
+        p.hear(&name, sizeof(name));
+        fid_ep *first = nullptr;
+        for (int i = 0; i < rounds; ++i) {
+            s.open_active(s.info);
+            REQUIRE_EQ(fi_connect(s.ep, &name, nullptr, 0), 0);
+            if (!first) {
+                first = keep_first(s, p);
+                continue;
+            }
+            s.expect_event(FI_CONNECTED);
+            if (i % 2) {
+                REQUIRE_EQ(fi_shutdown(s.ep, 0), 0);
+                s.expect_event(FI_SHUTDOWN);
+            }
+            s.close_active();
+            p.barrier(); // without progress
+        }
+        REQUIRE_EQ(fi_close(&first->fid), 0);
+    };
+    run(server, client);
+}
+
 TEST_P(prov_cm_test, idle_connection_takes_one_descriptor)
 {
     constexpr size_t count = 50;

@@ -299,11 +299,14 @@ void msg_conn::link_failed(link *l)
     }
 }
 
-// A link that is closed in order tells the peer by that. One that is cut says it first. Without
-// memory for that the cut itself tells.
+// A link that is closed in order tells the peer by that, but not before the program's next progress
+// while something of the link's own is in flight, and there may be no such progress. Then it says
+// it first, as one that is cut does. Without memory for that the cut itself tells.
 void msg_conn::say_goodbye()
 {
-    if (outstanding > 0 && pending && (now == state::connected || now == state::accepting)) {
+    bool up = pending && (now == state::connected || now == state::accepting);
+    bool late = up && now == state::connected && !ucp::closes_at_once(pending->ep);
+    if (up && (outstanding > 0 || late)) {
         if (tx_op *op = eng->try_begin_own()) {
             size_t length = wire::builder(op->header).finish(pending_id, wire::shutdown);
             eng->send_own(pending, op, length, nullptr, 0);

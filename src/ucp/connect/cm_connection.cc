@@ -4,6 +4,7 @@
 #include "ucp/connect/cm_connection.h"
 
 #include "ucp/connect/cm.h"
+#include "ucp/connect/greeting.h"
 #include "ucp/connect/locality.h"
 #include "ucp/endpoint/ep_control.h"
 #include "ucs/error.h"
@@ -264,6 +265,18 @@ void leave_connection(ucp_ep *ep) noexcept
         c.cm->send_notice(notice_of(ep, wireup_kind::close));
     }
     all.release(set_connection(ep, nullptr));
+}
+
+bool closes_at_once(ucp_ep_h ep) noexcept
+{
+    if (ep->check_usable() != UCS_OK) {
+        return true; // it failed: what is left is to forget it
+    }
+    bool at_once = ep->can_send() && ep->rma_acked >= ep->rma_posted;
+    for (unsigned i = 0; at_once && i < ep->lane_count; ++i) {
+        at_once = uct_ep_flush(ep->lanes[i].ep, 0, nullptr) == UCS_OK;
+    }
+    return at_once;
 }
 
 void on_connection_lane_failed(ucp_worker *worker, uct_ep_h lane) noexcept

@@ -35,6 +35,10 @@ ucs_status_t create_ep(ucp_worker_h worker, const ucp_ep_params_t *params, const
 // Calls `answered` now if all that it waits for is the lane: something has come from the peer.
 void hear_answer(ucp_ep_h ep) noexcept;
 
+// Whether the peer learns of ucp_ep_close_nbx() without flags while that runs: nothing is in flight
+// that the close notice waits for. Else a later progress tells it.
+bool closes_at_once(ucp_ep_h ep) noexcept;
+
 // What the client sent. As long as the request lives.
 std::span<const uint8_t> greeting_of(ucp_conn_request_h request) noexcept;
 
