@@ -74,10 +74,15 @@ TEST_P(uct_strict, messages_arrive_in_order)
     auto text = [](size_t i) {
         return std::to_string(i) + std::string(i % 3 == 0 ? 2000 : i % 50, '.');
     };
-    for (size_t i = 0; i < count; ++i) {
+    // Many small ones under way stop a connection of sockets for good (docs/fabrics.md).
+    const size_t most_under_way = GetParam() == "sockets" ? 16 : count;
+    for (size_t i = 0; i < count && !HasFatalFailure(); ++i) {
         send_bcopy(text(i));
+        if ((i + 1) % most_under_way == 0) {
+            wait_for(i + 1);
+        }
     }
-    wait_for(count);
+    ASSERT_FALSE(HasFatalFailure());
     for (size_t i = 0; i < count; ++i) {
         ASSERT_EQ(b.received[i].data, text(i));
     }
@@ -150,6 +155,7 @@ TEST_P(uct_strict_shared, messages_of_all_lengths_fill_the_buffers)
         send_bcopy(text(i));
     }
     wait_for(count);
+    ASSERT_FALSE(HasFatalFailure());
     for (size_t i = 0; i < count; ++i) {
         ASSERT_EQ(b.received[i].data, text(i)) << i;
     }
