@@ -58,8 +58,6 @@ class flush_list {
     void erase(ucp_request *req) noexcept; // if it is there
     // Takes out the first that waits for no more than `acked`; nullptr: there is none.
     ucp_request *take(uint64_t acked) noexcept;
-    // The first, taken out; nullptr: there is none.
-    ucp_request *take() noexcept { return take(UINT64_MAX); }
 
   private:
     ucp_request *unlink(ucp_request **at) noexcept;

@@ -297,9 +297,11 @@ void child_done(void *, ucs_status_t status, void *user_data)
     parent->worker->schedule();
 }
 
+using request_list = ucs::list<ucp_request, &ucp_request::node>;
+
 // One for each endpoint that has something to wait for; the others leave the worker's list. false:
 // there is no memory for all.
-bool make_children(ucp_request *parent, flush_list *children)
+bool make_children(ucp_request *parent, request_list *children)
 {
     ucp_worker *worker = parent->worker;
     for (ep_link *link : worker->unflushed) {
@@ -316,7 +318,6 @@ bool make_children(ucp_request *parent, flush_list *children)
         child->flags |= REQ_CALLBACK;
         child->cb.send = child_done;
         child->user_data = parent;
-        child->flush.seq = 0;
         children->push_back(child);
         ++parent->flush.children;
     }
@@ -354,15 +355,15 @@ ucs_status_ptr_t worker_flush(ucp_worker *worker, const ucp_request_param_t *par
     parent->flags |= REQ_POSTING;
     parent->flush.children = 1;
     parent->comp.status = UCS_OK;
-    flush_list children;
+    request_list children;
     if (!make_children(parent, &children)) {
-        while (ucp_request *child = children.take()) {
+        while (ucp_request *child = children.pop_front()) {
             request_put(child);
         }
         request_put(parent);
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }
-    while (ucp_request *child = children.take()) {
+    while (ucp_request *child = children.pop_front()) {
         ep_flush_start(child->ep, child);
     }
     --parent->flush.children;
@@ -376,7 +377,7 @@ ucs_status_ptr_t worker_flush(ucp_worker *worker, const ucp_request_param_t *par
 
 bool worker_flush_progress(ucp_worker *worker) noexcept
 {
-    ucs::list<ucp_request, &ucp_request::node> waiting;
+    request_list waiting;
     waiting.splice_back(worker->flushes);
     while (ucp_request *req = waiting.front()) {
         if (!try_finish(req)) {
