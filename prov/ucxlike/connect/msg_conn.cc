@@ -305,8 +305,7 @@ void msg_conn::link_failed(link *l)
 void msg_conn::say_goodbye()
 {
     bool up = pending && (now == state::connected || now == state::accepting);
-    bool late = up && now == state::connected && !ucp::closes_at_once(pending->ep);
-    if (up && (outstanding > 0 || late)) {
+    if (up && (outstanding > 0 || (now == state::connected && !ucp::closes_at_once(pending->ep)))) {
         if (tx_op *op = eng->try_begin_own()) {
             size_t length = wire::builder(op->header).finish(pending_id, wire::shutdown);
             eng->send_own(pending, op, length, nullptr, 0);
