@@ -3,6 +3,7 @@
 // A process with few descriptors, no files of any size, or no locked memory: every call returns its
 // error, or works. Each limit has a process of its own, from one that has not touched the library.
 // UCXLIKE_LIMITS=all tries every number of descriptors from 8 to 64.
+#include "fabtests-ext/common/all_descriptors.h"
 #include "fabtests-ext/common/sanitized.h"
 #include "fabtests-ext/common/ucp_entity.h"
 #include "fabtests-ext/common/ucp_pair.h"
@@ -227,20 +228,17 @@ int let_the_peer_wait(const char *tls)
     if (!open_workers(h, tls) || !connect_by_address(h, &seen)) {
         return static_cast<int>(reached::context);
     }
-    std::vector<int> taken;
-    for (int fd; (fd = dup(STDERR_FILENO)) >= 0;) {
-        taken.push_back(fd);
-    }
     uint64_t word = 1;
     ucp_request_param_t p = {};
-    ucs_status_ptr_t send = ucp_tag_send_nbx(h.ep, &word, sizeof(word), 1, &p);
-    for (int i = 0; i < 1000; ++i) {
-        for (ucp_worker_h w : h.workers) {
-            ucp_worker_progress(w);
+    ucs_status_ptr_t send;
+    {
+        all_descriptors taken;
+        send = ucp_tag_send_nbx(h.ep, &word, sizeof(word), 1, &p);
+        for (int i = 0; i < 1000; ++i) {
+            for (ucp_worker_h w : h.workers) {
+                ucp_worker_progress(w);
+            }
         }
-    }
-    for (int fd : taken) {
-        close(fd);
     }
     ucp_tag_recv_info_t info;
     bool over = h.ends(send) && h.until([&] {
