@@ -662,8 +662,8 @@ TEST_P(prov_cm_test, ended_at_once_is_seen_by_the_other_side)
         });
 }
 
-// The same with another connection of the two processes beside it, whose lane the second one is
-// asked to share: that message is in flight when the second one ends.
+// The two processes have a connection already. The second one asks to share its lane, and ends
+// while that request is in flight.
 TEST_P(prov_cm_test, second_one_ended_at_once_is_seen_by_the_other_side)
 {
     constexpr int rounds = 4;
