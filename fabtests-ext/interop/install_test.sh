@@ -119,6 +119,35 @@ LISTS
         cmake --build "$scratch/cmake/build" && uses_ours "$scratch/cmake/build/program"
 }
 
+# As modules for CMake's find_package(UCX), such as Mercury's, look for it: by the text of the header and the libraries in
+# the folders of ucx.pc.
+program_with_a_find_module()
+{
+    command -v cmake >/dev/null || { echo "cmake is not installed"; return 77; }
+    mkdir -p "$scratch/module" && cp "$scratch/program.c" "$scratch/module" &&
+        cat >"$scratch/module/CMakeLists.txt" <<'LISTS'
+cmake_minimum_required(VERSION 3.13)
+project(program C)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(PC_UCX REQUIRED ucx)
+find_path(UCX_INCLUDE_DIR ucp/api/ucp.h HINTS ${PC_UCX_INCLUDE_DIRS})
+find_library(UCP_LIBRARY NAMES ucp HINTS ${PC_UCX_LIBRARY_DIRS})
+find_library(UCS_LIBRARY NAMES ucs HINTS ${PC_UCX_LIBRARY_DIRS})
+foreach(part MAJOR MINOR)
+  file(STRINGS ${UCX_INCLUDE_DIR}/ucp/api/ucp_version.h line REGEX "^#define UCP_API_${part}[ ]+[0-9]+$")
+  string(REGEX MATCH "[0-9]+$" UCX_${part} "${line}")
+endforeach()
+if("${UCX_MAJOR}.${UCX_MINOR}" VERSION_LESS 1.13)
+  message(FATAL_ERROR "the header has version '${UCX_MAJOR}.${UCX_MINOR}'")
+endif()
+add_executable(program program.c)
+target_include_directories(program PRIVATE ${UCX_INCLUDE_DIR})
+target_link_libraries(program ${UCP_LIBRARY} ${UCS_LIBRARY})
+LISTS
+    PKG_CONFIG_PATH=$dropin/pkgconfig cmake -S "$scratch/module" -B "$scratch/module/build" &&
+        cmake --build "$scratch/module/build" && uses_ours "$scratch/module/build/program"
+}
+
 # RTLD_NOW makes any unresolved symbol fatal, and silently so; look for them here.
 provider_is_found()
 {
@@ -139,5 +168,6 @@ check "a program with ucx.pc" program_with_ucx_pc
 check "a program with the prefix in UCX's shape" program_with_the_prefix
 check "pkg-config knows ucx-ucs and ucx-uct" pkg_config_knows_the_layers
 check "a program with CMake's find_package(ucx)" program_with_cmake
+check "a program with a find module of CMake" program_with_a_find_module
 check "fi_info -l lists the provider" provider_is_found
 finish
