@@ -23,12 +23,22 @@ override libucxlike_fi_la_OBJECTS := $(call unity_objects,$(unity_provider))
 override ucxlike_info_OBJECTS := $(call unity_objects,$(unity_tools))
 override ucxlike_selftest_OBJECTS := $(call unity_objects,$(unity_selftest))
 
+# What most of them read of C++ is compiled once, unless ccache compiles: that does not keep what is compiled so.
+unity_first_headers = algorithm array atomic chrono cmath condition_variable cstdarg cstring deque functional map memory \
+	mutex optional set span string system_error thread unordered_map vector
+unity_first := unity/first.h.gch
+$(unity_first):
+	@mkdir -p unity
+	@printf '#include <%s>\n' $(unity_first_headers) >unity/first.h
+	$(if $(findstring ccache,$(CXX)),@: >$@,$(AM_V_CXX)$(CXXCOMPILE) -fPIC -DPIC -x c++-header unity/first.h -o $@)
+unity_first_flags = $(if $(findstring ccache,$(CXX)),,-include unity/first.h)
+
 unity_headers := $(wildcard $(addprefix $(unity_root),src/*/*.h src/*/*/*.h src/*/*/*/*.h prov/*/*.h prov/*/*/*.h))
 define unity_rule
-$(call unity_name,$1): $(filter-out $(unity_alone),$(wildcard $1*.cc)) $(unity_headers)
+$(call unity_name,$1): $(filter-out $(unity_alone),$(wildcard $1*.cc)) $(unity_headers) | $(unity_first)
 	@mkdir -p unity
 	@printf '#include "%s"\n' $$(filter %.cc,$$^) >$$(@:.lo=.cc)
-	$$(AM_V_CXX)$$(LTCXXCOMPILE) -c -o $$@ $$(@:.lo=.cc)
+	$$(AM_V_CXX)$$(LTCXXCOMPILE) $$(unity_first_flags) -c -o $$@ $$(@:.lo=.cc)
 endef
 $(foreach folder,$(unity_core) $(unity_provider) $(unity_tools) $(unity_selftest),$(eval $(call unity_rule,$(folder))))
 $(call unity_name,$(unity_tools)): ucxlike_info_commit.h
