@@ -72,6 +72,12 @@ plan()
     echo "ep_memory measure_endpoint_memory"
 }
 
+# The last line that says something, of an output: a table's border and numbers say nothing.
+reason()
+{
+    grep -v '^+-' | grep '[[:alpha:]]' | tail -n 1
+}
+
 # attempt "FIGURE SIDE SIZE"... -- FILTER COMMAND...: one measurement of a round. FILTER, a program of awk, prints of the
 # command's output a line "VALUE..." with one number for each of the first; else each is failed, with the output's end.
 attempt()
@@ -95,7 +101,7 @@ attempt()
         if [[ ${value[i]:-} =~ ^[0-9.]+(e[+-]?[0-9]+)?$ ]]; then
             line="${value[i]}"
         else
-            line="failed: exit status $status: $(grep . <<<"$output" | tail -n 1 | tr -c '[:print:]\n' ' ' | cut -c 1-200)"
+            line="failed: exit status $status: $(reason <<<"$output" | tr -c '[:print:]\n' ' ' | cut -c 1-200)"
         fi
         printf '%s %s %s\n' "$round" "${what[i]}" "$line" >>"$scratch/values"
     done
