@@ -54,7 +54,11 @@ void cm_channel::close()
     sends_tail_ = &sends_head_;
     for (cm_op *op : posted_) {
         op->owner = nullptr; // its completion frees it
-        device_->count(op);
+        if (engine_.provider().sockets()) {
+            device_->leave_behind(op);
+        } else {
+            device_->count(op);
+        }
     }
     posted_.clear();
     endpoint_.reset();

@@ -103,6 +103,7 @@ cm_op *cm_device::get_op(cm_conn *owner, bool receive, size_t room)
     op->room = static_cast<uint32_t>(room);
     op->receive = receive;
     op->counted = false;
+    op->left = false;
     return op;
 }
 

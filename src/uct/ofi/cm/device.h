@@ -29,6 +29,7 @@ struct cm_op {
     uint32_t room;   // at data()
     bool receive;
     bool counted; // by the device, as what may bring a completion
+    bool left;    // by a channel that was closed
 
     char *data() { return reinterpret_cast<char *>(this + 1); }
 };
@@ -48,9 +49,10 @@ class cm_device {
     fid_domain *domain() const { return domain_.get(); }
     fid_cq *cq() const { return cq_.get(); }
 
-    // What may bring completions: operations that the core has, and channels that are connected;
-    // one that was closed has left some behind. Without them the queue is empty, and need not be
-    // asked.
+    // What may bring completions: operations that the core has, and channels that are connected.
+    // Without them there is nothing in the queue but what closed channels have left behind, which
+    // nobody waits for: it is taken with what comes next, when it has become much, and before the
+    // queue is slept on.
     void count(cm_op *op)
     {
         sources_ += !op->counted;
@@ -60,15 +62,18 @@ class cm_device {
     {
         sources_ -= op->counted;
         op->counted = false;
+        left_behind_ -= op->left;
+        op->left = false;
     }
     void channel_up() { ++sources_; }
-    void channel_down()
+    void channel_down() { --sources_; }
+    void leave_behind(cm_op *op)
     {
-        --sources_;
-        left_behind_ = true;
+        op->left = true;
+        ++left_behind_;
     }
-    bool may_complete() const { return sources_ != 0 || left_behind_; }
-    void found_empty() { left_behind_ = false; }
+    bool has_left_behind() const { return left_behind_ != 0; }
+    bool may_complete() const { return sources_ != 0 || left_behind_ >= most_left_behind; }
 
     const std::string name;
 
@@ -80,9 +85,11 @@ class cm_device {
     }
     void *alloc_chunk(size_t size, size_t align, void **cookie);
 
+    static constexpr size_t most_left_behind = 64; // operations; the queue holds thousands
+
     const bool local_mr_;
     size_t sources_ = 0;
-    bool left_behind_ = false;
+    size_t left_behind_ = 0;
     fid_ptr<fid_domain> domain_;
     // The completion queue's operations write here. Every open connection has a receive posted,
     // which private data cannot follow any more.

@@ -295,6 +295,11 @@ bool cm_engine::poll_events()
 
 bool cm_engine::may_sleep()
 {
+    for (const auto &device : devices_) {
+        if (device->has_left_behind()) {
+            drain(*device);
+        }
+    }
     return fi_trywait(fabric_.get(), queues_.data(), static_cast<int>(queues_.size())) !=
            -FI_EAGAIN;
 }
@@ -386,11 +391,15 @@ bool cm_engine::poll_cqs()
         if (!devices_[i]->may_complete()) {
             continue;
         }
-        while (poll_cq(*devices_[i])) {
-        }
-        devices_[i]->found_empty();
+        drain(*devices_[i]);
     }
     return completed_ != before;
+}
+
+void cm_engine::drain(cm_device &device)
+{
+    while (poll_cq(device)) {
+    }
 }
 
 // Whether to look again.

@@ -140,6 +140,7 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     void handle_event(uint32_t event, fi_eq_cm_entry *entry, size_t data_length);
     void handle_request(fi_eq_cm_entry *entry, size_t data_length);
     void handle_error();
+    void drain(cm_device &device);
     bool poll_cq(cm_device &device);
     bool handle_cq_errors(cm_device &device);
     void complete(cm_op *op, size_t length, int error);
