@@ -37,6 +37,7 @@ struct link {
     bool failed = false;
     bool closing = false;
     bool promised = false;           // it has carried what the application takes for sent
+    bool spoke = false;              // it has carried words of our own
     uint64_t accepted_at = 0;        // of a stranger: when it connected
     struct acceptor *home = nullptr; // asked whose a hello is
     ucs::list_node node;             // of the engine's failed links
@@ -130,6 +131,8 @@ class engine {
     link *accept(ucp_conn_request_h request, conn *owner, acceptor *home = nullptr,
                  std::string_view words = {}); // nullptr: it is gone. Throws: it is still there
     void close(link *l, bool force);
+    // Closes a link that has carried nothing, without a word. False: it is to be closed with one.
+    bool leave(link *l);
     // Closes all links of this home, which goes away.
     void abandon(acceptor *home);
     // As if UCP had reported an error of this link.

@@ -220,6 +220,15 @@ void engine::close(link *l, bool force)
     }
 }
 
+bool engine::leave(link *l)
+{
+    if (l->promised || l->spoke || l->failed || l->closing || !ucp::leave(l->ep)) {
+        return false;
+    }
+    forget(l);
+    return true;
+}
+
 void engine::abandon(acceptor *home)
 {
     for (auto at = links_.begin(); at != links_.end();) {

@@ -68,6 +68,7 @@ static void post_own(link *l, tx_op *op, size_t header_length, const void *paylo
     p.cb.send = own_sent;
     p.user_data = op;
     op->carrier = l->ep;
+    l->spoke = true;
     ucs_status_ptr_t r = ucp_am_send_nbx(l->ep, am, op->header, header_length, payload, length, &p);
     if (UCS_PTR_IS_ERR(r)) {
         give_up(l->eng, l, UCS_PTR_STATUS(r));

@@ -78,6 +78,7 @@ struct msg_conn final : conn {
     void write_last_event();
     void close_link(bool force);
     void say_goodbye();
+    bool leave();
 };
 
 class msg_endpoint final : public endpoint {

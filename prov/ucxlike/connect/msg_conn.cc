@@ -323,9 +323,23 @@ void msg_conn::shutdown()
     }
 }
 
+// A connection that was never used ends with its socket: closing it costs no message. Who wants the
+// peer to hear of the end at once calls fi_shutdown.
+bool msg_conn::leave()
+{
+    if (now != state::connected || outstanding > 0 || !pending || !eng->leave(pending)) {
+        return false;
+    }
+    pending = nullptr;
+    tx = nullptr;
+    return true;
+}
+
 void msg_conn::release()
 {
-    say_goodbye();
+    if (!leave()) {
+        say_goodbye();
+    }
     if (listener) {
         listener->forget(this);
     }

@@ -88,6 +88,9 @@ ucs_status_t fetch(transfer *t, void *descriptor, void *buffer, size_t count, bo
         p.datatype = ucp_dt_make_iov();
     }
     ++t->from->outstanding;
+    if (t->from->tx) {
+        t->from->tx->spoke = true; // UCP answers the sender
+    }
     if (!t->op) {
         ++t->from->writes;
     }

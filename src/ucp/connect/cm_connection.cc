@@ -279,6 +279,29 @@ bool closes_at_once(ucp_ep_h ep) noexcept
     return at_once;
 }
 
+// Its connection is its own, whose last message leaves the host after the socket is closed; other
+// lanes and other connections have more to say than that it has ended.
+static bool may_leave(const ucp_ep *ep) noexcept
+{
+    const ep_control &c = *ep->control;
+    if (ep->status != UCS_OK || ep->state != ep_state::connected || !ep->am_ep || !c.cm ||
+        c.joining || c.wired || c.todo || ep->has_requests() || ep->rma_posted) {
+        return false;
+    }
+    tl_class lane = ep->worker->context->resources[ep->am_lane().iface->resource].cls;
+    return lane == tl_class::net && c.cm->id == ep->local_id && c.cm->users == 1 && !c.cm->shared();
+}
+
+bool leave(ucp_ep_h ep) noexcept
+{
+    if (!may_leave(ep)) {
+        return false;
+    }
+    ep->control->user_closed = true;
+    ep_close_finish(ep, UCS_OK);
+    return true;
+}
+
 void on_connection_lane_failed(ucp_worker *worker, uct_ep_h lane) noexcept
 {
     if (worker->cm) {

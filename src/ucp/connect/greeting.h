@@ -39,6 +39,12 @@ void hear_answer(ucp_ep_h ep) noexcept;
 // that the close notice waits for. Else a later progress tells it.
 bool closes_at_once(ucp_ep_h ep) noexcept;
 
+// Closes an endpoint that has sent nothing over its lanes, and ends its connection, without a
+// notice to the peer. There the end of the connection is the end of the endpoint once nothing has
+// come from this process for a while. False, and nothing is done: the peer would not learn of it,
+// or what was sent might be lost.
+bool leave(ucp_ep_h ep) noexcept;
+
 // What the client sent. As long as the request lives.
 std::span<const uint8_t> greeting_of(ucp_conn_request_h request) noexcept;
 
