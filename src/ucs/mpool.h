@@ -77,6 +77,17 @@ class mpool_base {
 
     size_t used() const { return used_; }
 
+    // Of every object, whether it is in use or not.
+    template <class Call>
+    void for_each(Call &&call)
+    {
+        for (const chunk &c : chunks_) {
+            for (size_t i = 0; i < c.count; ++i) {
+                call(object_at(c, i));
+            }
+        }
+    }
+
     // Makes at least one more chunk now, so that the first get() does not allocate.
     UCS_NOINLINE bool grow()
     {

@@ -118,7 +118,8 @@ constexpr field md_fields[] = {
 // Each transport has the rows that it honours, which stand one behind the other here.
 constexpr field iface_fields[] = {
     {"RX_QUEUE_LEN", "0",
-     "Receive buffers that the provider has at once; not of self and sm. 0: by transport.",
+     "Receive buffers that the provider has at once; not of self and sm. 0: 256 of ofi_shm, and "
+     "else 32 to 256, as many as are used, of those that the interfaces of a worker share.",
      offsetof(iface_values, rx_queue_len), &uint_},
     {"SEG_SIZE", "auto",
      "Largest message sent through an internal buffer, in bytes. auto: 33024 over tcp, 8192 over "

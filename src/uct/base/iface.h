@@ -152,6 +152,7 @@ class iface : public uct_iface {
     bool slow_ = false;
 
     bool has_waiting() const { return !waiting_.empty(); }
+    uint64_t round() const { return round_; } // of progress
 
     size_t rx_headroom_;
     size_t am_alignment_; // 0: none asked

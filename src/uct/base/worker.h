@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -23,6 +24,11 @@ struct progress_source {
     bool slow;
     unsigned interval = 1; // busy rounds from one poll to the next
     uint64_t due = 0;      // the busy round of the next one
+};
+
+// What interfaces of a worker have in common: the first one makes it, the last one owns it.
+struct worker_part {
+    virtual ~worker_part() = default;
 };
 
 class worker final : public uct_worker {
@@ -54,6 +60,7 @@ class worker final : public uct_worker {
     unsigned progress();
 
     const ucs_thread_mode_t thread_mode;
+    std::vector<std::weak_ptr<worker_part>> parts;
 
   private:
     struct registered {

@@ -35,14 +35,16 @@ unsigned iface::poll_cq(fid_cq *cq)
 // In a receive buffer, which is aligned as the user wants it.
 void iface::deliver_aligned(uint8_t id, void *data, size_t length)
 {
-    auto *r = length <= limit.segment ? static_cast<receive_op *>(receives_.get()) : nullptr;
+    auto *r = length <= limit.segment ? get_receive() : nullptr;
     if (!r) {
         deliver(id, data, length, 0); // rather than not at all
         return;
     }
     copy_bytes(r->payload, data, length);
-    if (deliver(id, r->payload, length, UCT_CB_PARAM_FLAG_DESC) != UCS_INPROGRESS) {
-        receives_.put(r);
+    if (deliver(id, r->payload, length, UCT_CB_PARAM_FLAG_DESC) == UCS_INPROGRESS) {
+        r->user = nullptr;
+    } else {
+        put_receive(r);
     }
 }
 
@@ -102,7 +104,7 @@ void iface::on_special_shared(const fi_cq_data_entry &entry)
 UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &entry)
 {
     if (UCS_UNLIKELY(closing_)) {
-        receives_.put(r); // nobody wants it any more
+        put_receive(r); // nobody wants it any more
         return;
     }
     if (UCS_UNLIKELY((entry.data & am_special) != plain_)) {
@@ -112,19 +114,20 @@ UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &
     ucs_status_t status = deliver(static_cast<uint8_t>(entry.data & am_id_mask), r->payload,
                                   entry.len, UCT_CB_PARAM_FLAG_DESC);
     if (UCS_UNLIKELY(status == UCS_INPROGRESS)) {
-        post_another();
+        post_another(r);
         return;
     }
     repost(r);
 }
 
 // In place of one that was filled and is kept.
-void iface::post_another()
+void iface::post_another(receive_op *kept)
 {
+    kept->user = nullptr;
     if (shared_) {
         return;
     }
-    if (auto *r = static_cast<receive_op *>(receives_.get())) {
+    if (receive_op *r = get_receive()) {
         repost(r);
     } else {
         ++missing_receives_;
@@ -146,28 +149,54 @@ void iface::on_special(receive_op *r, const fi_cq_data_entry &entry)
 UCS_ALWAYS_INLINE void iface::repost(receive_op *r)
 {
     if (shared_) {
-        receives_.put(r);
+        put_receive(r);
         return;
     }
     used_[used_count_++] = r;
     if (used_count_ >= used_limit_) {
-        repost_used();
+        repost_many();
+    }
+}
+
+// So many at a time, round after round, that soon there may be no buffer where the next one comes.
+void iface::repost_many()
+{
+    if (budget_) {
+        uint64_t now = round();
+        in_a_row_ = now - full_round_ <= 1 ? in_a_row_ + used_count_ : used_count_;
+        full_round_ = now;
+        if (2 * in_a_row_ >= share_.kept && share_.kept < share_.most) {
+            in_a_row_ = 0;
+            post_more(budget_->more(share_));
+        }
+    }
+    repost_used();
+}
+
+// Of those that were filled.
+void iface::give_surplus_back()
+{
+    while (used_count_ > 0 && budget_->shrink(share_)) {
+        put_receive(used_[--used_count_]);
     }
 }
 
 void iface::repost_used()
 {
+    if (UCS_UNLIKELY(share_.has_surplus)) {
+        give_surplus_back();
+    }
     while (used_count_ > 0) {
         receive_op *r = used_[--used_count_];
         if (UCS_UNLIKELY(!post(r))) {
-            receives_.put(r);
+            put_receive(r);
             ++missing_receives_;
         }
     }
     if (shared_) {
         missing_receives_ = shared_->post();
     } else if (UCS_UNLIKELY(missing_receives_ > 0)) {
-        post_receives(rx_, std::exchange(missing_receives_, 0));
+        post_more(std::exchange(missing_receives_, 0));
     }
 }
 
@@ -178,7 +207,7 @@ void iface::deliver_in_order(receive_op *r, const fi_cq_data_entry &entry)
     if (whole) {
         memcpy(&prefix, r->payload - sizeof(prefix), sizeof(prefix));
     }
-    restore_release(r);
+    receives_->restore_release(r);
     receive_order::message m{r, static_cast<uint32_t>(entry.len - sizeof(prefix)),
                              static_cast<uint8_t>(entry.data & am_id_mask)};
     auto verdict = whole && (entry.data & am_sequenced) ? order_->arrived(prefix, m)
@@ -190,17 +219,17 @@ void iface::deliver_in_order(receive_op *r, const fi_cq_data_entry &entry)
         return;
     }
     if (verdict == receive_order::verdict::later) {
-        post_another();
+        post_another(r);
         return;
     }
     if (deliver(m.id, r->payload, m.length, UCT_CB_PARAM_FLAG_DESC) == UCS_INPROGRESS) {
-        post_another();
+        post_another(r);
     } else {
         repost(r);
     }
     while (order_->take(prefix.sender, &m)) {
         if (deliver(m.id, m.buffer->payload, m.length, UCT_CB_PARAM_FLAG_DESC) != UCS_INPROGRESS) {
-            receives_.put(m.buffer);
+            put_receive(m.buffer);
         }
     }
 }
@@ -215,27 +244,40 @@ bool iface::post(receive_op *r)
     return ret == 0;
 }
 
-void iface::post_receives(fid_ep *where, unsigned count)
+void iface::post_receives(fid_ep *where, unsigned most, bool at_once)
 {
     rx_ = where;
-    used_limit_ = std::clamp(count / 8, used_limit_, most_used);
+    share_.most = share_.kept = most;
+    if (!at_once) {
+        budget_ = receive_budget::of(owner);
+        budget_->join(share_);
+    }
+    post_more(share_.kept);
+}
+
+void iface::post_all_receives()
+{
+    if (budget_) {
+        budget_->leave(share_);
+        budget_.reset();
+        post_more(share_.most - std::exchange(share_.kept, share_.most));
+    }
+}
+
+void iface::post_more(unsigned count)
+{
+    used_limit_ = std::clamp(share_.kept / 8, 1u, most_used);
     for (; count > 0; --count) {
-        auto *r = static_cast<receive_op *>(receives_.get());
+        receive_op *r = get_receive();
         if (!r) {
             break;
         }
         if (!post(r)) {
-            receives_.put(r);
+            put_receive(r);
             break;
         }
     }
     missing_receives_ += count;
-}
-
-void iface::release_desc(uct_recv_desc_t *self, void *)
-{
-    receive_op *r = static_cast<receive_op::back_pointer *>(self)->owner;
-    r->home->receives_.put(r);
 }
 
 void iface::finish(op *o, ucs_status_t status)
@@ -322,7 +364,7 @@ unsigned iface::cq_error(fid_cq *cq, ssize_t ret)
 void iface::repost_failed(receive_op *r)
 {
     if (closing_) {
-        receives_.put(r);
+        put_receive(r);
     } else {
         repost(r);
     }

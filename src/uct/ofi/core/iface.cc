@@ -14,29 +14,6 @@
 
 namespace uct::ofi {
 
-namespace {
-
-struct layout {
-    size_t size;
-    size_t payload; // offset of the payload
-};
-
-// Offset of a receive buffer's payload: room for the headroom and the pointer before it, or for
-// what comes before a tagged message, and the alignment that was asked for.
-layout receive_layout(size_t headroom, size_t segment, size_t align, size_t align_offset)
-{
-    align = std::max<size_t>(align, 16);
-    size_t least = sizeof(receive_op) + std::max(sizeof(void *) + headroom, sizeof(tag_prefix));
-    size_t payload = (least + align_offset + align - 1) / align * align - align_offset;
-    if (payload < least) {
-        payload += align;
-    }
-    // The pointer and the user's headroom want the alignment of a pointer.
-    return {payload + segment, payload};
-}
-
-} // namespace
-
 iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct::ofi::md &owner_md,
              const uct_iface_params_t &params, const uct_iface_config &config)
     : uct::iface(table, worker, owner_md, params), domain(owner_md),
@@ -68,37 +45,24 @@ iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct::ofi::md &own
                     },
                 .chunk_alloc =
                     [](void *arg, size_t size, size_t align, void **cookie) {
-                        return static_cast<iface *>(arg)->alloc_chunk(size, align, cookie);
+                        return alloc_registered(&static_cast<iface *>(arg)->domain, size, align,
+                                                cookie);
                     },
-                .chunk_free = free_chunk,
+                .chunk_free = free_registered,
                 .object_cookie =
                     [](void *, void *object, void *cookie) {
                         static_cast<buffer_op *>(object)->desc =
                             cookie ? static_cast<memory *>(cookie)->desc : nullptr;
                     }}),
-      receives_(
-          {.object_size =
-               receive_layout(rx_headroom_, limit.segment, am_alignment_, am_align_offset_).size,
-           .align = std::max<size_t>(64, am_alignment_),
-           .chunk = 64,
-           .arg = this,
-           .object_init =
-               [](void *arg, void *object) {
-                   static_cast<iface *>(arg)->init_receive(static_cast<receive_op *>(object));
-               },
-           .chunk_alloc =
-               [](void *arg, size_t size, size_t align, void **cookie) {
-                   return static_cast<iface *>(arg)->alloc_chunk(size, align, cookie);
-               },
-           .chunk_free = free_chunk,
-           .object_cookie =
-               [](void *, void *object, void *cookie) {
-                   static_cast<receive_op *>(object)->desc =
-                       cookie ? static_cast<memory *>(cookie)->desc : nullptr;
-               }})
+      receives_(receive_pool::of(owner, {.domain = domain.needs_local ? &domain : nullptr,
+                                         .headroom = rx_headroom_,
+                                         .length = limit.prefix + limit.segment,
+                                         .prefix = limit.prefix,
+                                         .align = am_alignment_,
+                                         .align_offset = am_align_offset_}))
 {
     if (limit.prefix) {
-        order_ = std::make_unique<receive_order>(receives_);
+        order_ = std::make_unique<receive_order>(receives_->all());
         plain_ = am_special; // none has all of these
     }
     if ((params.field_mask & UCT_IFACE_PARAM_FIELD_KEEPALIVE_INTERVAL) &&
@@ -110,52 +74,13 @@ iface::iface(const uct_iface_ops_t &table, uct_worker &worker, uct::ofi::md &own
 iface::~iface()
 {
     order_.reset(); // it gives buffers back
+    receives_->take_back(*this);
+    if (budget_) {
+        budget_->leave(share_);
+    }
     while (op *o = flushes_.pop_front()) {
         put(o);
     }
-}
-
-void *iface::alloc_chunk(size_t size, size_t align, void **cookie)
-{
-    void *chunk = std::aligned_alloc(align, (size + align - 1) / align * align);
-    *cookie = nullptr;
-    if (chunk && domain.needs_local) {
-        ucs_status_t status =
-            ucs::guard([&] { *cookie = new memory(domain.reg_local(chunk, size)); });
-        if (status != UCS_OK) {
-            std::free(chunk);
-            return nullptr;
-        }
-    }
-    return chunk;
-}
-
-void iface::free_chunk(void *, void *chunk, size_t, void *cookie)
-{
-    delete static_cast<memory *>(cookie);
-    std::free(chunk);
-}
-
-void iface::init_receive(receive_op *r)
-{
-    r->what = op::kind::receive;
-    r->has_buffer = false;
-    r->owner = nullptr;
-    r->completion = nullptr;
-    r->release.cb = release_desc;
-    r->release.owner = r;
-    r->home = this;
-    size_t offset =
-        receive_layout(rx_headroom_, limit.segment, am_alignment_, am_align_offset_).payload;
-    r->payload = reinterpret_cast<char *>(r) + offset;
-    restore_release(r);
-}
-
-// What stands before the payload may have been overwritten by a prefix.
-void iface::restore_release(receive_op *r)
-{
-    uct_recv_desc_t *release = &r->release;
-    memcpy(r->payload - rx_headroom_ - sizeof(void *), &release, sizeof(void *));
 }
 
 fid_ptr<fid_cq> iface::open_cq(size_t size)
@@ -216,7 +141,7 @@ void iface::post_shared_receives(fid_ep *where, const uct_iface_config &config)
 
 size_t iface::receive_room() const
 {
-    return shared_ ? shared_->bytes() : receives_.used() * (limit.segment + limit.prefix);
+    return shared_ ? shared_->bytes() : receives_->used() * receives_->length();
 }
 
 int iface::wait_on(const std::vector<fid_t> &queues)

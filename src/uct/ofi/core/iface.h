@@ -11,6 +11,7 @@
 #include "uct/ofi/core/limits.h"
 #include "uct/ofi/core/md.h"
 #include "uct/ofi/core/op.h"
+#include "uct/ofi/core/receive_pool.h"
 #include "uct/ofi/core/sequence.h"
 #include "uct/ofi/core/shared_receives.h"
 #include "uct/ofi/core/wait_set.h"
@@ -57,19 +58,18 @@ class iface : public uct::iface {
     zcopy_op *get_zcopy() { return static_cast<zcopy_op *>(ops_.get()); }
     op *get_op() { return static_cast<op *>(ops_.get()); }
     buffer_op *get_buffer() { return static_cast<buffer_op *>(buffers_.get()); }
-    receive_op *get_receive() { return static_cast<receive_op *>(receives_.get()); }
-    void put_receive(receive_op *r) { receives_.put(r); }
-    // For tests: all that are posted, held or with the program, and those that are held.
-    size_t receives_used() const { return receives_.used(); }
+    receive_op *get_receive() { return receives_->get(*this); }
+    void put_receive(receive_op *r) { receives_->put(r); }
+    // For tests: all that are posted, held or with the program, and those that are held. The first
+    // are of all interfaces that have one pool.
+    size_t receives_used() const { return receives_->used(); }
+    size_t receives_kept() const { return share_.kept; } // posted by this one, or soon to be
     size_t receives_held() const { return order_ ? order_->held() : 0; }
     // Bytes that messages of any length may be received into.
     size_t receive_room() const;
-    void init_receive(receive_op *r);
+    void init_receive(receive_op *r) { receives_->init(r); }
     // An operation is over, or the core is done with it.
     static void left_order(buffer_op *b);
-    // Memory of a pool, registered where the core needs that.
-    void *alloc_chunk(size_t size, size_t align, void **cookie);
-    static void free_chunk(void *arg, void *chunk, size_t size, void *cookie);
     void put(op *o) { (o->has_buffer ? buffers_ : ops_).put(o); }
 
     // Reads what the completion queue has, up to one batch, and runs handlers and completions.
@@ -118,8 +118,11 @@ class iface : public uct::iface {
     int wait_on(const std::vector<fid_t> &queues);
     // UCS_ERR_BUSY: there is something to progress already.
     ucs_status_t try_wait(std::vector<fid_t> queues);
-    // Where receives are posted: the endpoint, or the shared receive context.
-    void post_receives(fid_ep *where, unsigned count);
+    // Where receives are posted: the endpoint, or the shared receive context. most: that are ever
+    // posted at a time; all of them at once, or few that become more when much arrives.
+    void post_receives(fid_ep *where, unsigned most, bool at_once);
+    // As many as may ever be, now.
+    void post_all_receives();
     // Instead, in buffers that messages share.
     void post_shared_receives(fid_ep *where, const uct_iface_config &config);
     void fill_attr(uct_iface_attr_t *attr) const;
@@ -190,21 +193,26 @@ class iface : public uct::iface {
     UCS_NOINLINE void on_special(receive_op *r, const fi_cq_data_entry &entry);
     UCS_NOINLINE unsigned keep_alive();
     void deliver_in_order(receive_op *r, const fi_cq_data_entry &entry);
-    void restore_release(receive_op *r);
-    void post_another();
+    void post_another(receive_op *kept);
     UCS_NOINLINE void deliver_aligned(uint8_t id, void *data, size_t length);
     void repost(receive_op *r);
     UCS_NOINLINE void repost_used();
+    UCS_NOINLINE void repost_many();
+    UCS_NOINLINE void give_surplus_back();
+    UCS_NOINLINE void post_more(unsigned count);
     void repost_failed(receive_op *r);
     bool post(receive_op *r);
     unsigned poll_cq(fid_cq *cq);
     void handle(const fi_cq_data_entry &entry);
     UCS_NOINLINE unsigned cq_error(fid_cq *cq, ssize_t ret);
-    static void release_desc(uct_recv_desc_t *self, void *desc);
 
     ucs::mpool_base ops_;
     ucs::mpool_base buffers_;
-    ucs::mpool_base receives_;
+    std::shared_ptr<receive_pool> receives_;
+    std::shared_ptr<receive_budget> budget_; // nullptr: this one takes no part in it
+    receive_share share_;
+    uint64_t full_round_ = 0;       // of progress: the last one in which used_ was full
+    unsigned in_a_row_ = 0;         // messages of such rounds, one after the other
     ep *failing_ = nullptr;         // nullptr again when a callback destroyed it
     uint64_t posted_ = 0;           // operations ever
     size_t outstanding_ = 0;        // operations in flight, for the flush of the interface

@@ -11,6 +11,7 @@
 #include "uct/shared/mappings.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace uct::ofi {
@@ -262,6 +263,27 @@ uct_mem_h md::reg(void *address, size_t length, unsigned flags)
 memory md::reg_local(void *address, size_t length)
 {
     return needs_local ? do_reg(address, length, FI_SEND | FI_RECV | FI_READ | FI_WRITE) : memory();
+}
+
+void *alloc_registered(md *domain, size_t size, size_t align, void **cookie)
+{
+    void *chunk = std::aligned_alloc(align, (size + align - 1) / align * align);
+    *cookie = nullptr;
+    if (chunk && domain && domain->needs_local) {
+        ucs_status_t status =
+            ucs::guard([&] { *cookie = new memory(domain->reg_local(chunk, size)); });
+        if (status != UCS_OK) {
+            std::free(chunk);
+            return nullptr;
+        }
+    }
+    return chunk;
+}
+
+void free_registered(void *, void *chunk, size_t, void *cookie)
+{
+    delete static_cast<memory *>(cookie);
+    std::free(chunk);
 }
 
 void md::dereg(uct_mem_h memh)

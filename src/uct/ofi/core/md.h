@@ -137,4 +137,8 @@ class md final : public uct_md {
 
 uint16_t transport_hash(const std::string &name);
 
+// A pool's memory, registered where the domain needs that; domain nullptr: it is not.
+void *alloc_registered(md *domain, size_t size, size_t align, void **cookie);
+void free_registered(void *arg, void *chunk, size_t size, void *cookie);
+
 } // namespace uct::ofi

@@ -28,6 +28,7 @@ constexpr size_t tag_own_pieces = 2; // of a posted receive: the prefix and the 
 
 class ep;
 class iface;
+class receive_pool;
 class send_order;
 
 struct op : fi_context2 {
@@ -102,7 +103,8 @@ struct receive_op : op {
     struct back_pointer : uct_recv_desc_t {
         receive_op *owner;
     } release;
-    iface *home;
+    receive_pool *home;
+    iface *user; // whose core has it; nullptr: none has
     void *desc;
     char *payload;
 };

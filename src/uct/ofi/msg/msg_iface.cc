@@ -69,11 +69,11 @@ msg_iface::msg_iface(uct_worker &worker, ofi::md &md, const uct_iface_params_t &
 {
     poll_ = poll<msg_iface>;
     slow_ = true;
-    open_receives(receives_wanted(config));
+    open_receives(receives_wanted(config), config.v.rx_queue_len > 0);
     listen(config.v.ports);
 }
 
-void msg_iface::open_receives(unsigned count)
+void msg_iface::open_receives(unsigned count, bool at_once)
 {
     const fi_info &info = *domain.info;
     count = static_cast<unsigned>(std::min<size_t>(count, info.rx_attr->size));
@@ -89,7 +89,7 @@ void msg_iface::open_receives(unsigned count)
     fid_ep *srx = nullptr;
     check(fi_srx_context(domain.domain.get(), &attr, &srx, nullptr), "fi_srx_context");
     srx_.reset(srx);
-    post_receives(srx, count);
+    post_receives(srx, count, at_once);
 }
 
 void msg_iface::listen(port_range ports)

@@ -61,7 +61,7 @@ class msg_iface final : public iface {
     int listen_within(port_range ports);
     void deliver_gathered(char *data, size_t length) override;
     std::vector<fid_t> wait_fids() const;
-    void open_receives(unsigned count);
+    void open_receives(unsigned count, bool at_once);
     void open_endpoint(connection &c, fi_info *info);
     void connect(ep &from, const peer_address &to) override;
     void check_peers() override;

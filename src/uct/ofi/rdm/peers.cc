@@ -200,6 +200,7 @@ void rdm_iface::forget(peer &p)
     }
     if (idle_polls_ && !closing_) {
         idle_polls_->begin();
+        post_all_receives(); // to take what comes while the program polls no more
     }
     remove_addresses(p);
     remove_left();

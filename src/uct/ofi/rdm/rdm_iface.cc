@@ -125,7 +125,7 @@ void rdm_iface::open_endpoint(const uct_iface_config &config)
     if (limit.shared) {
         post_shared_receives(endpoint, config);
     } else {
-        post_receives(endpoint, rx_queue_len);
+        post_receives(endpoint, rx_queue_len, node_ || config.v.rx_queue_len);
     }
 }
 

@@ -30,9 +30,10 @@ tag_receives::tag_receives(ofi::iface &home, fid_ep *where, const uct_iface_para
                 },
             .chunk_alloc =
                 [](void *arg, size_t size, size_t align, void **cookie) {
-                    return static_cast<ofi::iface *>(arg)->alloc_chunk(size, align, cookie);
+                    return alloc_registered(&static_cast<ofi::iface *>(arg)->domain, size, align,
+                                            cookie);
                 },
-            .chunk_free = ofi::iface::free_chunk,
+            .chunk_free = free_registered,
             .object_cookie =
                 [](void *, void *object, void *cookie) {
                     static_cast<tag_receive_op *>(object)->desc =
@@ -181,7 +182,9 @@ void tag_receives::unexpected(receive_op *r, const tag_prefix &prefix)
     ucs_status_t kept = eager_cb_(eager_arg_, r->payload, prefix.length,
                                   UCT_CB_PARAM_FLAG_DESC | UCT_CB_PARAM_FLAG_FIRST, prefix.tag,
                                   prefix.imm, &context);
-    if (kept != UCS_INPROGRESS) {
+    if (kept == UCS_INPROGRESS) {
+        r->user = nullptr;
+    } else {
         home_.put_receive(r);
     }
 }
