@@ -44,6 +44,19 @@ TEST_P(uct_strict_close, a_peer_flushes_though_the_closed_side_polls_no_more)
     EXPECT_TRUE(until({&a}, [&] { return a.received.size() == 4; }));
 }
 
+// A program may have more than one worker, and wait in one for what it sent from the other to have
+// its effect.
+TEST_P(uct_strict_close, a_message_leaves_though_its_sender_polls_no_more)
+{
+    entity a(GetParam(), {});
+    entity b(GetParam(), {});
+    uct_ep_h from_a = a.connect(b);
+    for (size_t sent = 1; sent <= 20; ++sent) {
+        ASSERT_TRUE(until({&a, &b}, [&] { return send(from_a); }));
+        EXPECT_TRUE(until({&b}, [&] { return b.received.size() == sent; }));
+    }
+}
+
 auto name = [](const auto &info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_close,
                          testing::Values("cxi", "efa", "opx", "psm3", "worst", "sockets"), name);

@@ -5,7 +5,7 @@
 #include "fabtests-ext/conformance/common/uct_entity.h"
 
 #include "uct/base/worker.h"
-#include "uct/ofi/core/iface.h"
+#include "uct/ofi/rdm/rdm_iface.h"
 
 // libfabric 1.17's sockets core, on which all of this stands, now and then leaves 312 bytes behind
 // when an endpoint is closed while a connection of it comes up. Its frames cannot be followed
@@ -174,15 +174,19 @@ TEST_P(uct_strict_polls, a_busy_worker_polls_the_queue_of_a_device_every_round)
     send_bcopy("connects");
     wait_for(1);
     auto *busy = static_cast<uct::worker *>(a.worker);
+    const auto &polled = static_cast<const uct::ofi::rdm_iface &>(*a.iface);
     auto work = [](void *) { return 1u; };
     busy->add_source({work, this, false});
     constexpr size_t held = 8; // the core's window
     for (size_t i = 0; i < held; ++i) {
         send_bcopy("held back");
     }
-    for (int i = 0; i < 400; ++i) {
+    constexpr unsigned rounds = 400;
+    const uint64_t before = polled.polls();
+    for (unsigned i = 0; i < rounds; ++i) {
         uct_worker_progress(a.worker);
     }
+    EXPECT_EQ(polled.polls() - before, rounds);
     busy->remove_source(work, this);
     auto end = std::chrono::steady_clock::now() + patience;
     while (b.received.size() < 1 + held && std::chrono::steady_clock::now() < end) {

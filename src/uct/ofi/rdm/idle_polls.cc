@@ -11,7 +11,7 @@ namespace uct::ofi {
 
 namespace {
 
-// A job ends soon after its first closed endpoint, or goes on for long.
+// Much is to be done soon after an endpoint was opened or closed.
 constexpr uint64_t first_ns = 1'000'000;
 constexpr uint64_t longest_ns = 16'000'000;
 constexpr unsigned moves = 4; // of the core at a time: what came, and the answers to it

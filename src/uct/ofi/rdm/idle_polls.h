@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Polls a core for a program that has closed endpoints and does something else now. Where software
-// of the target takes and acknowledges messages, a peer that closes its own endpoint waits for
-// this process, which may wait for that peer outside of the library, as in the barrier at the end
-// of a job.
+// Polls a core for a program that does something else now. Where messages leave only when the core
+// is polled, a peer may wait for one that was sent, and the program for that peer in another
+// worker, as Open MPI's windows do. Where software of the target takes and acknowledges messages, a
+// peer that closes its own endpoint waits for this process, which may wait for that peer outside
+// of the library, as in the barrier at the end of a job.
 //
-// From the first endpoint that is closed on, the helper thread of the process looks at times
-// whether the program has polled since, and if not moves the core. It takes nothing from the
+// From the first endpoint on, the helper thread of the process looks at times whether the program
+// has polled since, and if not moves the core. It takes nothing from the
 // completion queue, so that no handler and no callback runs there. What arrives fills the posted
 // receive buffers: a program that does not come back takes as many messages as it has of those.
 #pragma once
@@ -26,8 +27,9 @@ class idle_polls {
     // The program's threads are its owner while they are inside the interface.
     ucs::biased_lock lock;
 
-    // The owner calls these: it has polled; it has closed an endpoint.
+    // The owner calls these: it has polled; it has opened or closed an endpoint.
     void polled() { ++polls_; }
+    uint64_t polls() const { return polls_; }
     void begin() noexcept;
 
   private:

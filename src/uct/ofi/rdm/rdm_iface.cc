@@ -281,6 +281,9 @@ void rdm_iface::connect(ep &from, const peer_address &to)
     remote.eps.push_back(&from);
     ++remote.refs;
     from.set_connected();
+    if (idle_polls_) {
+        idle_polls_->begin();
+    }
 }
 
 ucs_status_t rdm_iface::tag_recv_zcopy(uct_tag_t tag, uct_tag_t mask, const uct_iov_t *iov,

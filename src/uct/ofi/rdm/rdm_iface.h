@@ -80,6 +80,7 @@ class rdm_iface final : public iface {
     unsigned progress();
     void close();
     ucs::biased_lock &lock() { return idle_polls_->lock; }
+    uint64_t polls() const { return idle_polls_->polls(); } // for tests; where the core needs them
 
     // An endpoint to the peer is gone.
     void forget(peer &p) override;
