@@ -13,7 +13,7 @@ unity_tools := $(unity_root)src/tools/
 unity_selftest := $(unity_root)src/tools/selftest/
 # Files with names of their own that another file of their folder has, too.
 unity_alone := $(addprefix $(unity_root),prov/ucxlike/data/rma.cc src/ucp/rma/put.cc src/ucs/config/environment.cc \
-	src/ucs/config/ucx_variables_newer.cc src/uct/ofi/core/link.cc src/uct/sm/inbox_memory.cc)
+	src/ucs/config/ucx_variables_newer.cc src/uct/ofi/fabric/link.cc src/uct/sm/inbox_memory.cc)
 
 unity_name = unity/$(subst /,_,$(patsubst %/,%,$(1:$(unity_root)%=%))).lo
 unity_objects = $(foreach folder,$1,$(call unity_name,$(folder))) \

@@ -2,7 +2,7 @@
 // Prints what each transport does by itself and what is supplied for it, as the library says: the
 // table in docs/fabrics.md, by fabtests-ext/scripts/core-matrix. FI_PROVIDER_PATH has the
 // imitations.
-#include "uct/ofi/core/facts.h"
+#include "uct/ofi/fabric/facts.h"
 
 #include <uct/api/uct.h>
 

@@ -3,7 +3,7 @@
 #include "inspect/inspect.h"
 
 #include "ucs/error.h"
-#include "uct/ofi/core/facts.h"
+#include "uct/ofi/fabric/facts.h"
 
 namespace inspect {
 

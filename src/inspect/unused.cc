@@ -8,7 +8,7 @@
 #include "ucs/error.h"
 #include "ucs/rcache/memory_watch.h"
 #include "uct/base/component.h"
-#include "uct/ofi/core/absences.h"
+#include "uct/ofi/fabric/absences.h"
 
 #include <memory>
 

@@ -5,7 +5,7 @@
 
 #include "uct/ofi/cm/device.h"
 #include "uct/ofi/cm/wire.h"
-#include "uct/ofi/core/fid.h"
+#include "uct/ofi/fabric/fid.h"
 
 #include <vector>
 

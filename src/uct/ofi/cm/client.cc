@@ -6,7 +6,7 @@
 #include "ucs/sockaddr.h"
 #include "uct/ofi/cm/ep.h"
 #include "uct/ofi/core/address.h"
-#include "uct/ofi/core/route.h"
+#include "uct/ofi/fabric/route.h"
 
 #include <memory>
 

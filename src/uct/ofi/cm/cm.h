@@ -4,7 +4,7 @@
 
 #include "uct/base/cm.h"
 #include "uct/base/component.h"
-#include "uct/ofi/core/info.h"
+#include "uct/ofi/fabric/info.h"
 
 #include <memory>
 

@@ -5,7 +5,7 @@
 
 #include "ucs/error.h"
 #include "uct/ofi/cm/engine.h"
-#include "uct/ofi/core/error.h"
+#include "uct/ofi/fabric/error.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -6,8 +6,8 @@
 #include "ucs/mpool.h"
 #include "uct/ofi/cm/wire.h"
 #include "uct/ofi/core/cq_signal.h"
-#include "uct/ofi/core/fid.h"
-#include "uct/ofi/core/info.h"
+#include "uct/ofi/fabric/fid.h"
+#include "uct/ofi/fabric/info.h"
 
 #include <cstdint>
 #include <string>

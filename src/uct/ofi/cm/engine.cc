@@ -7,7 +7,7 @@
 #include "uct/ofi/cm/conn.h"
 #include "uct/ofi/cm/listener.h"
 #include "uct/ofi/core/eq.h"
-#include "uct/ofi/core/error.h"
+#include "uct/ofi/fabric/error.h"
 
 #include <algorithm>
 #include <cerrno>

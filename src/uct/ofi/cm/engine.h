@@ -14,8 +14,8 @@
 #include "uct/ofi/cm/device.h"
 #include "uct/ofi/cm/driver.h"
 #include "uct/ofi/core/eq.h"
-#include "uct/ofi/core/fid.h"
-#include "uct/ofi/core/info.h"
+#include "uct/ofi/fabric/fid.h"
+#include "uct/ofi/fabric/info.h"
 
 #include <condition_variable>
 #include <cstdint>

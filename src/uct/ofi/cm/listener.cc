@@ -5,8 +5,8 @@
 #include "ucs/error.h"
 #include "ucs/sockaddr.h"
 #include "uct/ofi/core/eq.h"
-#include "uct/ofi/core/error.h"
-#include "uct/ofi/core/route.h"
+#include "uct/ofi/fabric/error.h"
+#include "uct/ofi/fabric/route.h"
 
 #include <cerrno>
 #include <cstring>

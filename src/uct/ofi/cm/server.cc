@@ -8,7 +8,7 @@
 #include "uct/ofi/cm/ep.h"
 #include "uct/ofi/cm/listener.h"
 #include "uct/ofi/core/address.h"
-#include "uct/ofi/core/route.h"
+#include "uct/ofi/fabric/route.h"
 
 #include <cstring>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What uct_iface_query() tells of an interface over any core.
 #include "uct/ofi/core/iface.h"
-#include "uct/ofi/core/link.h"
+#include "uct/ofi/fabric/link.h"
 
 #include <algorithm>
 #include <cstring>

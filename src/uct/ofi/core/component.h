@@ -3,7 +3,7 @@
 #pragma once
 
 #include "uct/base/component.h"
-#include "uct/ofi/core/info.h"
+#include "uct/ofi/fabric/info.h"
 
 #include <atomic>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The completion loop and the receives it feeds.
 #include "uct/ofi/core/ep.h"
-#include "uct/ofi/core/error.h"
 #include "uct/ofi/core/iface.h"
+#include "uct/ofi/fabric/error.h"
 
 #include <algorithm>
 #include <cstring>

@@ -2,7 +2,7 @@
 // What happens around a post: accounting, refusals, flush, failure, the end.
 #include "uct/ofi/core/ep.h"
 
-#include "uct/ofi/core/error.h"
+#include "uct/ofi/fabric/error.h"
 
 #include <rdma/fi_endpoint.h>
 #include <utility>

@@ -2,8 +2,8 @@
 // What the core has behind an event queue that passive endpoints are bound to, and its end.
 #pragma once
 
-#include "uct/ofi/core/fid.h"
-#include "uct/ofi/core/info.h"
+#include "uct/ofi/fabric/fid.h"
+#include "uct/ofi/fabric/info.h"
 
 #include <cstdint>
 #include <sys/socket.h>

@@ -4,7 +4,7 @@
 
 #include "uct/ofi/core/component.h"
 #include "uct/ofi/core/ep.h"
-#include "uct/ofi/core/error.h"
+#include "uct/ofi/fabric/error.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -6,7 +6,6 @@
 #include "ucs/async.h"
 #include "ucs/mpool.h"
 #include "uct/base/iface.h"
-#include "uct/ofi/core/fid.h"
 #include "uct/ofi/core/keepalive.h"
 #include "uct/ofi/core/limits.h"
 #include "uct/ofi/core/md.h"
@@ -15,6 +14,7 @@
 #include "uct/ofi/core/sequence.h"
 #include "uct/ofi/core/shared_receives.h"
 #include "uct/ofi/core/wait_set.h"
+#include "uct/ofi/fabric/fid.h"
 
 #include <functional>
 #include <memory>

@@ -6,8 +6,8 @@
 #include "ucs/sys.h"
 #include "ucs/topo.h"
 #include "uct/ofi/core/component.h"
-#include "uct/ofi/core/error.h"
-#include "uct/ofi/core/route.h"
+#include "uct/ofi/fabric/error.h"
+#include "uct/ofi/fabric/route.h"
 #include "uct/shared/mappings.h"
 
 #include <cstdio>

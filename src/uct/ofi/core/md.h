@@ -5,10 +5,10 @@
 
 #include "uct/base/locked_pages.h"
 #include "uct/base/md.h"
-#include "uct/ofi/core/admission.h"
-#include "uct/ofi/core/info.h"
 #include "uct/ofi/core/own_regions.h"
 #include "uct/ofi/core/region_target.h"
+#include "uct/ofi/fabric/admission.h"
+#include "uct/ofi/fabric/info.h"
 #include "uct/shared/shared_memory.h"
 
 #include <atomic>

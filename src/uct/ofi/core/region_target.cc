@@ -2,7 +2,7 @@
 // The endpoint that carries a memory domain's regions.
 #include "uct/ofi/core/region_target.h"
 
-#include "uct/ofi/core/error.h"
+#include "uct/ofi/fabric/error.h"
 
 #include <utility>
 

@@ -5,7 +5,7 @@
 // atomic operations go there. Nothing is ever posted on it.
 #pragma once
 
-#include "uct/ofi/core/fid.h"
+#include "uct/ofi/fabric/fid.h"
 
 #include <mutex>
 #include <string>

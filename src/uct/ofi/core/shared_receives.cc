@@ -2,7 +2,7 @@
 // Posting buffers that messages share.
 #include "uct/ofi/core/shared_receives.h"
 
-#include "uct/ofi/core/error.h"
+#include "uct/ofi/fabric/error.h"
 
 #include <algorithm>
 #include <cstdlib>

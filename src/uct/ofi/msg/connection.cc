@@ -4,7 +4,7 @@
 
 #include "ucs/sockaddr.h"
 #include "uct/ofi/core/eq.h"
-#include "uct/ofi/core/error.h"
+#include "uct/ofi/fabric/error.h"
 #include "uct/ofi/msg/msg_iface.h"
 
 #include <algorithm>

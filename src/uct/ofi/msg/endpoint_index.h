@@ -5,7 +5,7 @@
 // is closed, so that the next endpoint at the same address does not get them.
 #pragma once
 
-#include "uct/ofi/core/fid.h"
+#include "uct/ofi/fabric/fid.h"
 
 #include <functional>
 #include <unordered_map>

@@ -8,7 +8,7 @@
 #include "uct/base/ops.h"
 #include "uct/base/transport.h"
 #include "uct/ofi/core/eq.h"
-#include "uct/ofi/core/error.h"
+#include "uct/ofi/fabric/error.h"
 
 #include <algorithm>
 #include <cstring>

@@ -8,7 +8,7 @@
 #include "uct/ofi/core/address.h"
 #include "uct/ofi/core/eq.h"
 #include "uct/ofi/core/iface.h"
-#include "uct/ofi/core/routes.h"
+#include "uct/ofi/fabric/routes.h"
 #include "uct/ofi/msg/companion.h"
 #include "uct/ofi/msg/connection.h"
 

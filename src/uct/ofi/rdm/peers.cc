@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The life of a peer: found, watched, dead, forgotten.
-#include "uct/ofi/core/error.h"
+#include "uct/ofi/fabric/error.h"
 #include "uct/ofi/rdm/local_interfaces.h"
 #include "uct/ofi/rdm/rdm_iface.h"
 

@@ -6,7 +6,7 @@
 #include "ucs/sys.h"
 #include "uct/base/ops.h"
 #include "uct/base/transport.h"
-#include "uct/ofi/core/error.h"
+#include "uct/ofi/fabric/error.h"
 #include "uct/ofi/rdm/local_interfaces.h"
 
 #include <algorithm>

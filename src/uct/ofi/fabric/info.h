@@ -5,7 +5,7 @@
 // user's FI_PROVIDER as well.
 #pragma once
 
-#include "uct/ofi/core/fid.h"
+#include "uct/ofi/fabric/fid.h"
 
 #include <cstdint>
 #include <functional>

@@ -2,7 +2,7 @@
 // The core's link attributes, and /sys/class/net. No core tells a latency or an overhead. Those are
 // UCX's, so that a program that weighs our interfaces against UCX's does not compare two scales, or
 // measured with the bare core.
-#include "uct/ofi/core/link.h"
+#include "uct/ofi/fabric/link.h"
 
 #include <fstream>
 

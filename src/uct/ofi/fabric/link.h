@@ -2,7 +2,7 @@
 // What a device's link is good for, in the figures that uct_iface_query() gives.
 #pragma once
 
-#include "uct/ofi/core/info.h"
+#include "uct/ofi/fabric/info.h"
 
 #include <string>
 

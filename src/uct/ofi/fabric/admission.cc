@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Keys of a fabric, and words for them.
-#include "uct/ofi/core/admission.h"
+#include "uct/ofi/fabric/admission.h"
 
 #include "ucs/error.h"
 

@@ -2,7 +2,7 @@
 // Which local address and device lead to a remote address, as the kernel's routing table says.
 #pragma once
 
-#include "uct/ofi/core/info.h"
+#include "uct/ofi/fabric/info.h"
 
 #include <netinet/in.h>
 #include <string>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Discovery of the core providers, cached for the life of the process: the infos are never freed,
 // because at exit libfabric may be gone before us.
-#include "uct/ofi/core/info.h"
+#include "uct/ofi/fabric/info.h"
 
 #include "ucs/config/environment.h"
-#include "uct/ofi/core/absences.h"
-#include "uct/ofi/core/error.h"
+#include "uct/ofi/fabric/absences.h"
+#include "uct/ofi/fabric/error.h"
 
 #include <algorithm>
 #include <cstdlib>

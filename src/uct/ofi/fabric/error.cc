@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The table behind status_of(). libfabric's numbers are the C library's errno values and its own
 // above 255.
-#include "uct/ofi/core/error.h"
+#include "uct/ofi/fabric/error.h"
 
 #include <cstdlib>
 #include <rdma/fi_errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Asking the kernel: connecting a datagram socket sends nothing and picks the source address.
-#include "uct/ofi/core/route.h"
+#include "uct/ofi/fabric/route.h"
 
 #include "ucs/error.h"
 #include "ucs/sockaddr.h"

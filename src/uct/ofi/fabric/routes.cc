@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reading /proc/net/route and /proc/net/ipv6_route.
-#include "uct/ofi/core/routes.h"
+#include "uct/ofi/fabric/routes.h"
 
 #include <bit>
 #include <cstdio>

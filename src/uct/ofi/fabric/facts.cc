@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Words for what a core's info says: see facts.h.
-#include "uct/ofi/core/facts.h"
+#include "uct/ofi/fabric/facts.h"
 
-#include "uct/ofi/core/info.h"
+#include "uct/ofi/fabric/info.h"
 
 namespace uct::ofi {
 namespace {

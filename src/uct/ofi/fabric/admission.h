@@ -4,7 +4,7 @@
 #pragma once
 
 #include "uct/base/auth_key.h"
-#include "uct/ofi/core/info.h"
+#include "uct/ofi/fabric/info.h"
 
 #include <string>
 
