@@ -120,10 +120,12 @@ LISTS
 }
 
 # As modules for CMake's find_package(UCX), such as Mercury's, look for it: by the text of the header and the libraries in
-# the folders of ucx.pc.
+# the folders of ucx.pc, which are below another root where the tree is staged.
 program_with_a_find_module()
 {
+    local root
     command -v cmake >/dev/null || { echo "cmake is not installed"; return 77; }
+    root=${prefix%"$(PKG_CONFIG_PATH=$dropin/pkgconfig pkg-config --variable=prefix ucx)"}
     mkdir -p "$scratch/module" && cp "$scratch/program.c" "$scratch/module" &&
         cat >"$scratch/module/CMakeLists.txt" <<'LISTS'
 cmake_minimum_required(VERSION 3.13)
@@ -144,7 +146,8 @@ add_executable(program program.c)
 target_include_directories(program PRIVATE ${UCX_INCLUDE_DIR})
 target_link_libraries(program ${UCP_LIBRARY} ${UCS_LIBRARY})
 LISTS
-    PKG_CONFIG_PATH=$dropin/pkgconfig cmake -S "$scratch/module" -B "$scratch/module/build" &&
+    PKG_CONFIG_PATH=$dropin/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root \
+        cmake -S "$scratch/module" -B "$scratch/module/build" &&
         cmake --build "$scratch/module/build" && uses_ours "$scratch/module/build/program"
 }
 
