@@ -23,13 +23,12 @@ override libucxlike_fi_la_OBJECTS := $(call unity_objects,$(unity_provider))
 override ucxlike_info_OBJECTS := $(call unity_objects,$(unity_tools))
 override ucxlike_selftest_OBJECTS := $(call unity_objects,$(unity_selftest))
 
-# What most of them read of C++ is compiled once, unless ccache compiles: that does not keep what is compiled so.
-unity_first_headers = algorithm array atomic chrono cmath condition_variable cstdarg cstring deque functional map memory \
-	mutex optional set span string system_error thread unordered_map vector
+# What most of them read of C++ (first_headers, of the Makefile) is compiled once, unless ccache compiles: that does not
+# keep what is compiled so.
 unity_first := unity/first.h.gch
 $(unity_first):
 	@mkdir -p unity
-	@printf '#include <%s>\n' $(unity_first_headers) >unity/first.h
+	@printf '#include <%s>\n' $(first_headers) >unity/first.h
 	$(if $(findstring ccache,$(CXX)),@: >$@,$(AM_V_CXX)$(CXXCOMPILE) -fPIC -DPIC -x c++-header unity/first.h -o $@)
 unity_first_flags = $(if $(findstring ccache,$(CXX)),,-include unity/first.h)
 
