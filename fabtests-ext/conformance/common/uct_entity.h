@@ -292,6 +292,36 @@ class entity {
     void open_md(const std::string &transport, const std::string &device);
 };
 
+// An interface of the entity's domain and device beside the entity's own, in any worker.
+struct one_more_interface {
+    uct_iface_h iface = nullptr;
+    entity::address where;
+
+    one_more_interface(const entity &home, uct_worker_h worker)
+    {
+        uct_iface_config_t *config = nullptr;
+        EXPECT_EQ(
+            uct_md_iface_config_read(home.md, home.resource.tl_name, nullptr, nullptr, &config),
+            UCS_OK);
+        uct_iface_params_t params{};
+        params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE;
+        params.open_mode = UCT_IFACE_OPEN_MODE_DEVICE;
+        params.mode.device.tl_name = home.resource.tl_name;
+        params.mode.device.dev_name = home.resource.dev_name;
+        EXPECT_EQ(uct_iface_open(home.md, worker, &params, config, &iface), UCS_OK);
+        uct_config_release(config);
+        uct_iface_progress_enable(iface, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+        where.device.resize(home.attr.device_addr_len);
+        where.iface.resize(home.attr.iface_addr_len);
+        auto *device = reinterpret_cast<uct_device_addr_t *>(where.device.data());
+        auto *address = reinterpret_cast<uct_iface_addr_t *>(where.iface.data());
+        EXPECT_EQ(uct_iface_get_device_address(iface, device), UCS_OK);
+        EXPECT_EQ(uct_iface_get_address(iface, address), UCS_OK);
+    }
+    one_more_interface(const one_more_interface &) = delete;
+    ~one_more_interface() { uct_iface_close(iface); }
+};
+
 // The memory domain that has the transport, on the device where there is a choice.
 inline void entity::open_md(const std::string &transport, const std::string &device)
 {

@@ -12,39 +12,17 @@ constexpr size_t first = uct::ofi::receive_budget::first;
 constexpr size_t total = uct::ofi::receive_budget::total;
 
 // One more interface of the entity's worker.
-struct beside {
-    uct_iface_h iface = nullptr;
-    entity::address where;
+struct beside : one_more_interface {
     size_t received = 0;
 
-    explicit beside(const entity &home)
+    explicit beside(const entity &home) : one_more_interface(home, home.worker)
     {
-        uct_iface_config_t *config = nullptr;
-        EXPECT_EQ(
-            uct_md_iface_config_read(home.md, home.resource.tl_name, nullptr, nullptr, &config),
-            UCS_OK);
-        uct_iface_params_t params{};
-        params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE;
-        params.open_mode = UCT_IFACE_OPEN_MODE_DEVICE;
-        params.mode.device.tl_name = home.resource.tl_name;
-        params.mode.device.dev_name = home.resource.dev_name;
-        EXPECT_EQ(uct_iface_open(home.md, home.worker, &params, config, &iface), UCS_OK);
-        uct_config_release(config);
-        uct_iface_progress_enable(iface, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
         auto count = [](void *arg, void *, size_t, unsigned) {
             ++static_cast<beside *>(arg)->received;
             return UCS_OK;
         };
         EXPECT_EQ(uct_iface_set_am_handler(iface, 1, count, this, 0), UCS_OK);
-        where.device.resize(home.attr.device_addr_len);
-        where.iface.resize(home.attr.iface_addr_len);
-        auto *device = reinterpret_cast<uct_device_addr_t *>(where.device.data());
-        auto *address = reinterpret_cast<uct_iface_addr_t *>(where.iface.data());
-        EXPECT_EQ(uct_iface_get_device_address(iface, device), UCS_OK);
-        EXPECT_EQ(uct_iface_get_address(iface, address), UCS_OK);
     }
-    beside(const beside &) = delete;
-    ~beside() { uct_iface_close(iface); }
 };
 
 const uct::ofi::iface &of(uct_iface_h iface)
@@ -74,7 +52,7 @@ class uct_strict_receives : public testing::TestWithParam<std::string> {
     template <class Count>
     bool burst(uct_ep_h to_ep, uct_iface_h to, Count &&received)
     {
-        constexpr size_t count = 80; // libfabric's sockets bears not many more at a time
+        constexpr size_t count = 80; // many more at a time, and libfabric's sockets stalls
         const size_t before = received();
         for (size_t i = 0; i < count; ++i) {
             if (!until([&] { return uct_ep_am_short(to_ep, 1, i, nullptr, 0) == UCS_OK; })) {
@@ -110,7 +88,7 @@ TEST_P(uct_strict_receives, are_few_until_much_arrives)
     EXPECT_TRUE(
         bursts_until(ep, b.iface, received, [&] { return of(b.iface).receives_kept() >= much; }));
     EXPECT_TRUE(until([&] { return of(b.iface).receives_used() == of(b.iface).receives_kept(); }));
-    EXPECT_EQ(of(a.iface).receives_kept(), first); // who only sends
+    EXPECT_EQ(of(a.iface).receives_kept(), first); // it only sends
 }
 
 TEST_P(uct_strict_receives, are_as_many_as_asked_for_at_once)

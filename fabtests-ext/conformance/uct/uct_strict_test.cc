@@ -259,40 +259,19 @@ struct remote_key {
     ~remote_key() { EXPECT_EQ(uct_rkey_release(component, &bundle), UCS_OK); }
 };
 
-// One more interface of the entity's domain, with a worker of its own.
-struct another_interface {
+// One more worker, with an interface of the entity's domain.
+struct another_worker {
     uct_worker_h worker = nullptr;
-    uct_iface_h iface = nullptr;
-    entity::address where;
 
-    explicit another_interface(const entity &home)
+    another_worker()
     {
         EXPECT_EQ(uct_worker_create(nullptr, UCS_THREAD_MODE_SINGLE, &worker), UCS_OK);
-        uct_iface_config_t *config = nullptr;
-        EXPECT_EQ(
-            uct_md_iface_config_read(home.md, home.resource.tl_name, nullptr, nullptr, &config),
-            UCS_OK);
-        uct_iface_params_t params{};
-        params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE;
-        params.open_mode = UCT_IFACE_OPEN_MODE_DEVICE;
-        params.mode.device.tl_name = home.resource.tl_name;
-        params.mode.device.dev_name = home.resource.dev_name;
-        EXPECT_EQ(uct_iface_open(home.md, worker, &params, config, &iface), UCS_OK);
-        uct_config_release(config);
-        uct_iface_progress_enable(iface, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
-        where.device.resize(home.attr.device_addr_len);
-        where.iface.resize(home.attr.iface_addr_len);
-        auto *device = reinterpret_cast<uct_device_addr_t *>(where.device.data());
-        auto *address = reinterpret_cast<uct_iface_addr_t *>(where.iface.data());
-        EXPECT_EQ(uct_iface_get_device_address(iface, device), UCS_OK);
-        EXPECT_EQ(uct_iface_get_address(iface, address), UCS_OK);
     }
-    another_interface(const another_interface &) = delete;
-    ~another_interface()
-    {
-        uct_iface_close(iface);
-        uct_worker_destroy(worker);
-    }
+    another_worker(const another_worker &) = delete;
+    ~another_worker() { uct_worker_destroy(worker); }
+};
+struct another_interface : another_worker, one_more_interface {
+    explicit another_interface(const entity &home) : one_more_interface(home, worker) {}
 };
 
 class uct_strict_rma : public uct_strict {
