@@ -58,6 +58,13 @@ struct conn {
 
     explicit conn(engine *e) : eng(e) {}
     virtual ~conn() = default;
+    // UCP, or we, answer the peer: the link cannot end without a word any more.
+    void answers()
+    {
+        if (tx) {
+            tx->spoke = true;
+        }
+    }
     // The link has failed and is about to be closed.
     virtual void link_failed(link *l) = 0;
     // Its name, if messages of strangers are to be told apart (FI_SOURCE_ERR).

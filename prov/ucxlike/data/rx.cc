@@ -59,7 +59,7 @@ bool rx_queue::acknowledge(rx_op *r)
     p.flags = UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER;
     p.cb.send = on_acknowledged;
     p.user_data = r;
-    from->tx->spoke = true;
+    from->answers();
     ucs_status_ptr_t s = ucp_am_send_nbx(from->tx->ep, wire::am_control, r->ack,
                                          b.finish(from->tx_id, wire::acked), nullptr, 0, &p);
     if (UCS_PTR_IS_ERR(s) && !from->tx->closing) {
@@ -197,9 +197,7 @@ bool rx_queue::fetch(rx_op *r, void *descriptor)
     r->queue = this;
     conn *from = r->from;
     ++from->outstanding;
-    if (from->tx) {
-        from->tx->spoke = true; // UCP answers the sender
-    }
+    from->answers();
     active_.push_back(r);
     ucs_status_ptr_t s = ucp_am_recv_data_nbx(eng_->worker, descriptor, buffer, count, &p);
     if (UCS_PTR_IS_PTR(s)) {

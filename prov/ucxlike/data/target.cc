@@ -88,9 +88,7 @@ ucs_status_t fetch(transfer *t, void *descriptor, void *buffer, size_t count, bo
         p.datatype = ucp_dt_make_iov();
     }
     ++t->from->outstanding;
-    if (t->from->tx) {
-        t->from->tx->spoke = true; // UCP answers the sender
-    }
+    t->from->answers();
     if (!t->op) {
         ++t->from->writes;
     }
