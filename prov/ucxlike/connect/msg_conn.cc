@@ -323,8 +323,8 @@ void msg_conn::shutdown()
     }
 }
 
-// A connection that was never used ends with its socket: closing it costs no message. Who wants the
-// peer to hear of the end at once calls fi_shutdown.
+// A connection that was never used ends with its socket: closing it costs no message. fi_shutdown
+// tells the peer of the end at once.
 bool msg_conn::leave()
 {
     if (now != state::connected || outstanding > 0 || !pending || !eng->leave(pending)) {

@@ -279,8 +279,9 @@ bool closes_at_once(ucp_ep_h ep) noexcept
     return at_once;
 }
 
-// Its connection is its own, whose last message leaves the host after the socket is closed; other
-// lanes and other connections have more to say than that it has ended.
+// The endpoint has a connection for itself, and the kernel delivers what was sent there after the
+// socket is closed. The end of another lane, or of a connection that is shared, does not tell the
+// peer that this endpoint has ended.
 static bool may_leave(const ucp_ep *ep) noexcept
 {
     const ep_control &c = *ep->control;

@@ -104,7 +104,7 @@ struct receive_op : op {
         receive_op *owner;
     } release;
     receive_pool *home;
-    iface *user; // whose core has it; nullptr: none has
+    iface *user; // the interface that has given it to its core; nullptr: none has
     void *desc;
     char *payload;
 };

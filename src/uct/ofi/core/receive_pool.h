@@ -50,7 +50,7 @@ class receive_pool final : public worker_part {
         r->user = nullptr;
         all_.put(r);
     }
-    // What an interface still has, whose core endpoint is gone.
+    // Takes the buffers that the interface still has. Its core endpoint is closed.
     void take_back(iface &user);
     ucs::mpool_base &all() { return all_; }
     void init(receive_op *r);
