@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What RDM and MSG endpoints share: bound queues, defaults of operations, outstanding operations.
-// They differ in whom a message goes to (route) and in connection management.
+// They differ in where a message goes (route) and in connection management.
 #pragma once
 
 #include "prov/ucxlike/data/op.h"
@@ -73,7 +73,7 @@ class endpoint : public fid_ep {
     size_t inflight = 0;
     ucs::list<tx_op, &tx_op::node> outstanding;
 
-    // Whom a message goes to; nullptr and a negative errno when nobody can be reached.
+    // Where a message goes; nullptr and a negative errno when that cannot be reached.
     conn *route(fi_addr_t dest, int *error)
     {
         conn *c = is_rdm ? (dest < routes_.size() ? routes_[dest] : nullptr) : single_;

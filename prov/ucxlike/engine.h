@@ -3,7 +3,7 @@
 // An engine is one UCP worker and everything that lives on it: its UCP endpoints (links), the ids
 // that incoming messages carry, the pools of operations. An RDM endpoint has an engine of its own;
 // all MSG and passive endpoints of a fabric share one, because a connection request can only be
-// turned into an endpoint where it arrived. Whoever reads a queue progresses the engines behind it.
+// turned into an endpoint where it arrived. Reading a queue progresses the engines behind it.
 #pragma once
 
 #include "prov/ucxlike/address.h"
@@ -188,7 +188,7 @@ class engine {
     uint64_t refused = 0; // accesses to memory
     uint64_t dropped = 0; // messages that were not ours or came too late
 
-    // Who is called by progress after another thread has set `mail`.
+    // Called by progress after another thread has set `mail`.
     struct reader {
         virtual void collect() = 0;
 

@@ -25,7 +25,7 @@ constexpr uint64_t data_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
 constexpr uint64_t direction_caps =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr uint64_t rdm_extra = FI_DIRECTED_RECV | FI_SOURCE;
-constexpr uint64_t on_request = FI_SOURCE_ERR | FI_MULTICAST; // not offered to who does not ask
+constexpr uint64_t on_request = FI_SOURCE_ERR | FI_MULTICAST; // offered on request alone
 constexpr uint64_t domain_caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr uint64_t all_caps(bool rdm)
 {

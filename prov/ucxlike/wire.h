@@ -2,7 +2,7 @@
 //
 // What the provider puts on the wire: headers of UCP active messages, little-endian. Every message
 // starts with the id that its receiver gave to the sender; an RDM sender that has not been given
-// one yet uses 0 and appends a hello, which says who it is.
+// one yet uses 0 and appends a hello, which names it.
 //
 //   0            7       8
 //   +------------+-------+----------- - - -
@@ -80,7 +80,7 @@ struct header {
 };
 static_assert(sizeof(header) == 8);
 
-// Who sends: its name, which start of it, and the id under which it knows the receiver.
+// The sender: its name, which start of it, and the id under which it knows the receiver.
 struct hello {
     uint8_t version;
     uint8_t family; // 4 or 6

@@ -35,7 +35,7 @@ using watch_ptr = std::shared_ptr<async_watch::impl>;
 
 thread_local bool is_async_thread = false;
 
-// What the thread and the reactor share; closed by whoever lets go last.
+// What the thread and the reactor share; closed by the last of them to let go.
 struct descriptors {
     ~descriptors()
     {

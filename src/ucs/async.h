@@ -12,7 +12,7 @@ namespace ucs {
 
 // A watched descriptor or timer. Destroying it waits until a callback that is running has returned,
 // unless the destroyer is that callback. No callback starts afterwards. The descriptor stays the
-// caller's, who closes it after the watch is gone.
+// caller's, which closes it after the watch is gone.
 class async_watch {
   public:
     // Runs on the async thread, without any lock of this module held. events are epoll's; 0 for a

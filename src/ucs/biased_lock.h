@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A lock between an owner, who takes it all the time, and a visitor, who seldom wants it and may be
-// turned away. The owner pays two plain stores and a load.
+// A lock between an owner, which takes it all the time, and a visitor, which seldom wants it and
+// may be turned away. The owner pays two plain stores and a load.
 //
 // Each side stores its own flag and then looks at the other's; each needs its store to be seen
 // before its load. The visitor has the time: its membarrier() makes every running thread of the
@@ -61,7 +61,7 @@ class biased_lock {
     // The visitor's side: false when the owner is inside.
     bool try_visit();
     void end_visit();
-    // Whether the owner was inside a moment ago, for those who would rather not try.
+    // Whether the owner was inside a moment ago, for visitors that need not try.
     bool occupied() const { return inside_.load(std::memory_order_relaxed); }
 
   private:

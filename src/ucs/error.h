@@ -75,7 +75,7 @@ ucs_status_t guard(F &&f) noexcept
     }
 }
 
-// For a caller who expects it to fail.
+// For a caller that expects it to fail.
 template <class F>
 ucs_status_t guard_quietly(F &&f) noexcept
 {

@@ -3,9 +3,9 @@
 // decided once, at creation. It is taken for every message and every poll, nearly always by one
 // thread at a time: then it costs one exchange and no call.
 //
-// Letting go is a plain store and a look at whether somebody sleeps. Who goes to sleep first counts
-// itself and then has every thread fenced (ucs/process_fence.h): the holder's look either finds it,
-// or the store before that look is seen by the sleeper, who looks once more.
+// Letting go is a plain store and a look at whether a thread sleeps. A thread that goes to sleep
+// first counts itself and then has every thread fenced (ucs/process_fence.h): the holder's look
+// either finds it, or the store before that look is seen by the sleeper, which looks once more.
 #pragma once
 
 #include "ucs/compiler.h"

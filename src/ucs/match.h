@@ -18,7 +18,7 @@
 //       static uint64_t hash(const pattern &);              // equal to hash(key) for every key
 //       that an exact one fits static uint64_t hash(const key &);
 //   };
-// Entries are intrusive and owned by the caller, who derives from them or embeds them. No locks.
+// Entries are intrusive and owned by the caller, which derives from them or embeds them. No locks.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who and where we are: the identities that decide whether two processes may share memory, random
-// ids, the monotonic clock.
+// The identities of this process and host, which decide whether two processes may share memory,
+// random ids, the monotonic clock.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@ constexpr uint64_t period = 1000;
 constexpr uint64_t alone = 500; // a member that has heard no other by then is the first
 constexpr uint64_t quiet =
     60; // one that has heard others knows all after so long without a new one
-constexpr uint64_t patience = 2000;   // a join takes no longer, whoever is missing
+constexpr uint64_t patience = 2000;   // a join takes no longer, whatever members are missing
 constexpr size_t most_members = 4096; // that are counted, of whatever is heard
 constexpr uint64_t forgotten = 3500;  // a member is not counted after this much silence
 
@@ -210,7 +210,7 @@ bool herald::complete(uint64_t now) const
         return now - started_ >= alone;
     }
     size_t members = others_.size() + 1;
-    // Who counts fewer has not heard of this member, or of another that has.
+    // A member that counts fewer has not heard of this member, or of another that has.
     return now - last_new_ >= quiet && members >= most_ &&
            std::all_of(others_.begin(), others_.end(),
                        [=](const known &k) { return k.members >= members; });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // How members of a multicast group find each other: each says by IP multicast, to the address of
-// the group, who it is; often at first, then once a second, and at once when a newcomer is heard.
+// the group, its name; often at first, then once a second, and at once when a newcomer is heard.
 // Only these announcements are multicast: data goes over the members' connections. A thread sends
 // and hears them and leaves what it heard to the endpoint's engine.
 #pragma once

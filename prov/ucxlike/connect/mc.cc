@@ -219,7 +219,7 @@ void group::drop(peer *p)
     check_joined();
 }
 
-// The group can be sent to when whoever is known answers.
+// The group can be sent to when all known members have answered.
 void group::check_joined()
 {
     if (joined_ || !herald_ || !herald_->settled()) {

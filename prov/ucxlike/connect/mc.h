@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A multicast group that an RDM endpoint has joined. A message to the group goes to each receiving
-// member over the connection to it, so it is as reliable and as ordered as any other; who dies or
-// leaves is sent to no more.
+// member over the connection to it, so it is as reliable and as ordered as any other; a member that
+// dies or leaves is sent to no more.
 #pragma once
 
 #include "prov/ucxlike/connect/herald.h"
@@ -32,7 +32,7 @@ class group final : public fid_mc {
         standing state = standing::sure;
         bool moved = false; // it is said to have another id: what is sent waits for its answer
     };
-    // Who gets what is sent.
+    // The members that get what is sent.
     const std::vector<member> &receivers() const { return receivers_; }
     bool can_send() const { return (roles_ & wire::notice::sends) && joined_; }
     bool must_wait() const;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A reliable-datagram endpoint: an engine of its own with a listener, whose address is the
-// endpoint's name. A peer is whoever has a name; the first message to it makes a connection, unless
-// it has made one to us. The first messages on a connection say who we are (hello), until the peer
-// has given us an id (welcome).
+// endpoint's name. A peer is anything with a name; the first message to it makes a connection,
+// unless it has made one to us. The first messages on a connection name this endpoint (hello),
+// until the peer has given us an id (welcome).
 #pragma once
 
 #include "prov/ucxlike/endpoint.h"

@@ -36,7 +36,7 @@ rx_queue::~rx_queue()
 
 // ---- completion ----
 
-// The message is in its place. Who wants to know of the delivery is told before the receive
+// The message is in its place. A sender that asked for the delivery is told before the receive
 // completes: after that the application may progress no more.
 void rx_queue::finish(rx_op *r, int error)
 {

@@ -124,7 +124,7 @@ UCS_NOINLINE ssize_t send_to_group(endpoint *ep, unsigned options, const send_ca
     if (!g->can_send()) {
         return -FI_EOPBADSTATE;
     }
-    ep->eng->read_mail();             // who was heard before this call is sent to
+    ep->eng->read_mail();             // members that were heard before this call are sent to
     auto &receivers = g->receivers(); // changes here and in progress only
     if (g->must_wait()) {
         return -FI_EAGAIN;

@@ -40,7 +40,7 @@ class cq final : public fid_cq, public waitable {
                      const void *err_data = nullptr, size_t err_data_size = 0);
 
     ~cq() override;
-    // Under the lock, so that a writer that is not seen here sees who arms.
+    // Under the lock, so that a writer that is not seen here sees the armed flag.
     bool news() override
     {
         ucs::opt_guard g(lock_);

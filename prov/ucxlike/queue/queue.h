@@ -53,7 +53,7 @@ class waitable {
 
     void add_engine(engine *e);
     void remove_engine(engine *e);
-    // Who is bound to it; it cannot be closed meanwhile.
+    // Counts what is bound to it; it cannot be closed meanwhile.
     void attach() { ++users_; }
     void detach() { --users_; }
     bool in_use() const;
@@ -80,7 +80,7 @@ class waitable {
     // What to wait on. Throws failure when there is none, or when it would not tell of everything.
     int fd();
     bool can_sleep() const { return wait_obj_ != FI_WAIT_NONE && wait_obj_ != FI_WAIT_SET; }
-    // An entry was written: ends the sleep of whoever armed.
+    // An entry was written: ends the sleep of the thread that armed.
     void notify()
     {
         if (UCS_UNLIKELY(waiting_.load(std::memory_order_relaxed))) {

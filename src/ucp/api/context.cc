@@ -17,7 +17,7 @@
 
 namespace {
 
-// Whoever replaces a libucp.so.0 wants to see which one a program took.
+// A user that replaces libucp.so.0 wants to see which one a program took.
 const char *loaded_from()
 {
     Dl_info where = {};

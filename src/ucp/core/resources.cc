@@ -211,7 +211,7 @@ bool selection::tl_listed(const tl_resource &rsc)
     return tls_.empty() || listed != negate_;
 }
 
-// For those who name them: tcprdm and sockets reach whom tcp reaches, slower.
+// Opt-in: tcprdm and sockets reach the same peers as tcp, but slower.
 constexpr const char *opt_in[] = {"tcprdm", "sockets"};
 
 bool selection::component_listed(const char *name) const

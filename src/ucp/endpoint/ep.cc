@@ -305,7 +305,7 @@ void ep_defer(ucp_ep *ep, unsigned work) noexcept
 
 void ep_abort_requests(ucp_ep *ep, ucs_status_t status) noexcept
 {
-    // An abort may call the user back, who may do anything but free the endpoint's memory.
+    // An abort may call back the user, which may do anything but free the endpoint's memory.
     for (ucp_request *req; (req = ep->pending.pop_front()) != nullptr;) {
         req->flags &= ~REQ_LISTED;
         req->abort(req, status);

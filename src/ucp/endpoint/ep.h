@@ -145,8 +145,8 @@ struct ucp_ep {
     }
     void rma_done() noexcept; // the target acknowledged one
     // The lane's own puts and gets overtake messages that the target has yet to read, which a fence
-    // forbids: until those are acknowledged, what follows goes as messages, too. Who uses the
-    // lane's asks for that acknowledgement at the fence.
+    // forbids: until those are acknowledged, what follows goes as messages, too. A caller
+    // that uses the lane's own asks for that acknowledgement at the fence.
     bool lane_rma_wanted = false;
     bool lane_rma_fenced() const noexcept { return rma_acked < rma_fence; }
     // The lanes' gets read the peer's memory while later messages and puts arrive there, and a put

@@ -43,8 +43,8 @@ size_t default_zcopy_thresh(tl_class cls)
 }
 
 // A put of a network lane is over when the target's answer is here, and each one costs the target a
-// message of its own. Up to this size they are messages, which are answered once for all, when
-// somebody asks.
+// message of its own. Up to this size they are messages, which are answered once for all, on
+// request.
 constexpr size_t PUT_MESSAGE = 2048;
 
 constexpr size_t SHORT_HEADER = sizeof(uint64_t); // that uct_ep_am_short() carries

@@ -54,7 +54,7 @@ struct recv_desc {
     void *data;
     size_t length; // of data; of the whole message for tag_part, rts
     partial *part;
-    uint64_t ep_id;  // sync, rts: whom to answer
+    uint64_t ep_id;  // sync, rts: the endpoint to answer
     uint64_t req_id; // the sender's request
     void *uct_head;  // what uct_iface_release_desc() takes
     origin from;

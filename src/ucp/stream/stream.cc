@@ -22,7 +22,7 @@
 
 namespace ucp {
 
-// Bytes that arrived and were not received. `data` may be given to the user, who releases it.
+// Bytes that arrived and were not received. `data` may be given to the user, which releases it.
 struct stream_chunk {
     ucs::list_node node;
     recv_desc *desc;

@@ -141,8 +141,8 @@ ucs_status_t wakeup::arm() noexcept
 {
     // A writer sets has_events, then signaled_, then writes the eventfd if signaled_ was not set.
     // So either has_events is seen here, or the writer finds signaled_ cleared and writes after we
-    // have drained. Who finds it set before we clear it comes before the check of has_events, or,
-    // having nothing but the signal, before our return of BUSY.
+    // have drained. A writer that finds it set before we clear it comes before the check of
+    // has_events, or, having nothing but the signal, before our return of BUSY.
     uint64_t value;
     bool drained = read(event_fd, &value, sizeof(value)) == sizeof(value);
     bool signaled = signaled_.exchange(false);

@@ -38,7 +38,7 @@ struct handler {
     ucs::async_watch watching;
 };
 
-// Shared by the table and by whoever is changing or taking out a handler.
+// Shared by the table and by the thread that is changing or taking out a handler.
 using handler_ptr = std::shared_ptr<handler>;
 
 struct table {

@@ -3,9 +3,9 @@
 // Tells of memory of this process that goes: munmap, mremap, mmap over it, brk, and madvise that
 // gives pages back. The kernel reports these by a userfaultfd and suspends the caller until a
 // thread of ours has read the report. The thread reads under lock(), which it keeps until all
-// listeners know. So when munmap returns, whoever takes the lock next finds the memory gone.
+// listeners know. So when munmap returns, the next holder of the lock finds the memory gone.
 //
-// The thread that unmaps may hold the locks of malloc. So nobody allocates, frees or blocks under
+// The thread that unmaps may hold the locks of malloc. So no code allocates, frees or blocks under
 // lock(), and no listener does.
 #pragma once
 

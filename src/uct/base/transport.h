@@ -3,7 +3,7 @@
 // promises. The methods have the names and arguments of the calls of uct.h; ops.h makes the
 // published table of functions from them.
 //
-// Who calls. One thread at a time, the one that has the worker: the user's, or any with the
+// Callers. One thread at a time, the one that has the worker: the user's, or any with the
 // worker's lock in mode MULTI. A transport with a thread of its own gives ops.h a guard class that
 // takes its lock for each call.
 //

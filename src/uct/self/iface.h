@@ -79,7 +79,7 @@ class iface final : public uct::iface {
     ucs::queue<message, &message::next> queue_;
     unsigned queued_ = 0;
     int event_fd_ = -1;
-    bool armed_ = false; // whoever sends wakes a thread that sleeps on event_fd_
+    bool armed_ = false; // a sender wakes the thread that sleeps on event_fd_
 };
 
 } // namespace uct::self

@@ -173,7 +173,7 @@ void client_ep::send_request(const uct_cm_ep_priv_data_pack_args_t &args)
     if (status == UCS_OK) {
         return;
     }
-    // The user's own doing, who gets no callback for it.
+    // The user ended it, and gets no callback for that.
     {
         std::lock_guard guard(mutex_);
         status_ = status;

@@ -154,7 +154,7 @@ void cm_conn::fail(ucs_status_t status)
     [[maybe_unused]] bool allowed = step(cm_event::broken, status);
 }
 
-// Not another word to the user, who is told or has said it.
+// No more callbacks: the user has been told, or has ended it.
 void cm_conn::give_up(ucs_status_t status)
 {
     if (step(cm_event::give_up)) {
@@ -411,10 +411,10 @@ void cm_conn::detach()
 
 ucs_status_t cm_conn::query(uct_ep_attr_t *attr) const
 {
-    // A server's endpoint was accepted by whoever asks: messages may come over the transport before
+    // A server's endpoint was accepted by its caller: messages may come over the transport before
     // the event that the connection is up, and its addresses are those of the request. A client
-    // knows whom it asks; its own address is certain with that event (over verbs a message of the
-    // peer may be seen before it), a socket has one from when it connects.
+    // knows the address that it asks; its own address is certain with that event (over verbs a
+    // message of the peer may be seen before it), a socket has one from when it connects.
     bool certain = server_ || channel_.up() ||
                    (phase_ == cm_phase::connecting && engine_.provider().sockets());
     bool asks_local = attr->field_mask & UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR;

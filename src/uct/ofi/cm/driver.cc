@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The hand-over between the two threads. Whoever stops polling must have found nothing left to do,
-// or leave it to a descriptor that is readable.
+// The hand-over between the two threads. A thread that stops polling must have found nothing left
+// to do, or leave it to a descriptor that is readable.
 #include "uct/ofi/cm/driver.h"
 
 #include "ucs/error.h"
@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t hot_ns = 5'000'000;
 constexpr uint64_t guard_ns = 2'000'000;
-// Who polled so recently is expected to go on: no need to wake the async thread.
+// A program that polled so recently is expected to go on: no need to wake the async thread.
 constexpr uint64_t recent_ns = 20'000'000;
 // So many turns in vain without a longer pause than this between them, and the thread rests.
 constexpr unsigned vain_turns = 64;
@@ -224,7 +224,7 @@ void cm_driver::on_guard(void *arg, uint32_t)
     }
     cm_driver &self = engine->driver();
     if (self.polled_.exchange(false)) {
-        return; // who polls has the mutex most of the time, and is not to wait for us
+        return; // the polling thread has the mutex most of the time, and must not wait for this one
     }
     {
         cm_engine::lock held(engine->mutex());

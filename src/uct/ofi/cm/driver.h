@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who takes the turns of a connection manager. While connections come and go and the program polls
-// the worker, that thread does, from uct_worker_progress(): nothing has to be handed from thread to
-// thread. Otherwise the async thread does, which sleeps on the queues' descriptors.
+// Which thread takes the turns of a connection manager. While connections come and go and the
+// program polls the worker, that thread does, from uct_worker_progress(): nothing has to be handed
+// from thread to thread. Otherwise the async thread does, which sleeps on the queues' descriptors.
 //
 //   sleeping ── something begins or happens ──► the worker is asked to poll
 //   polling  ── quiet for hot_ns ─────────────► sleeping, the worker is left alone

@@ -5,8 +5,8 @@
 // Threads. One mutex guards the engine, its connections and listeners, and every libfabric call on
 // their objects. The user's callbacks are made in turns, by one thread at a time (driver.h says
 // whose), and without the mutex: a callback may call anything of the connection manager, on any
-// object. Who destroys an object waits until a running callback of that object has returned, unless
-// he is that callback.
+// object. Destroying an object waits until a running callback of that object has returned, unless
+// that callback destroys it.
 #pragma once
 
 #include "ucs/async.h"
@@ -82,8 +82,8 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     void schedule(cm_conn *conn);
     // Nobody owns conn any more: clean() deletes it.
     void retire(cm_conn *conn);
-    // Deletes what was retired, except the connection whose callback runs. Whoever enters the
-    // engine from outside calls it last; handlers of events do not.
+    // Deletes what was retired, except the connection whose callback runs. Calls into the
+    // engine from outside end with it; handlers of events do not.
     void clean();
     // No listener's any more; closed together with the event queue. It was added.
     void keep(fid_ptr<fid_pep> pep) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The endpoint the user holds: his callbacks and a connection. It passes calls to the connection
-// under the engine's mutex.
+// The endpoint that the user holds: its callbacks and a connection. It passes calls to the
+// connection under the engine's mutex.
 #pragma once
 
 #include "uct/base/cm.h"

@@ -17,8 +17,8 @@ namespace uct::ofi {
 
 namespace {
 
-// The core binds to addresses that have connections; who does not want that finds out by binding
-// without leave to.
+// The core binds to addresses that have connections. A bind without SO_REUSEADDR shows whether this
+// one has any.
 void check_unused(const sockaddr *address)
 {
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

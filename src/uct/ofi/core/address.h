@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What travels between processes so that they can reach each other: device addresses say where a
-// device is, interface addresses who listens there. Little endian; each begins with a version and a
-// kind, and its length is checked against what arrived before anything else is read.
+// device is, interface addresses which interface listens there. Little endian; each begins with a
+// version and a kind, and its length is checked against what arrived before anything else is read.
 //
 //   0       1     2          4        8
 //   version kind  transport  length   ...

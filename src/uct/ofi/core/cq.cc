@@ -60,7 +60,7 @@ UCS_ALWAYS_INLINE void iface::handle(const fi_cq_data_entry &entry)
     }
 }
 
-// The message lies where the next one may lie soon: the user copies what he keeps.
+// The message lies where the next one may lie soon: the user copies what it keeps.
 UCS_ALWAYS_INLINE void iface::on_shared_receive(op *o, const fi_cq_data_entry &entry)
 {
     // A core may give a buffer back with its last message or by itself.

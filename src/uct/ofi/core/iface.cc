@@ -120,7 +120,7 @@ fid_ptr<fid_cq> iface::open_cq(size_t size)
 unsigned iface::receives_wanted(const uct_iface_config &config) const
 {
     constexpr unsigned usual = 256;
-    // Who sends no messages gets none; a few for peers that do all the same.
+    // A user that sends no messages gets none; a few for peers that do all the same.
     constexpr unsigned few = 16;
     if (config.v.rx_queue_len) {
         return config.v.rx_queue_len;

@@ -33,7 +33,7 @@ constexpr uint64_t am_special = am_batch | am_ping | am_sequenced;
 
 struct peer; // of connectionless cores
 
-// What a caller gave as the address of a peer. Lengths are SIZE_MAX where he does not know.
+// What a caller gave as the address of a peer. Lengths are SIZE_MAX where it does not know.
 struct peer_address {
     const uct_device_addr_t *device;
     size_t device_length;
@@ -221,7 +221,7 @@ class iface : public uct::iface {
     // What completion data has in am_special when its message is nothing special.
     uint64_t plain_ = 0;
     // Receives that were filled and are posted again when nothing else is to be done, or when they
-    // are many: who waits for a message gets it first.
+    // are many: a waiting receiver gets its message first.
     static constexpr unsigned most_used = 16;
     receive_op *used_[most_used];
     unsigned used_count_ = 0;

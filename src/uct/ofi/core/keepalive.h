@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Says when the peers of an interface are to be checked. The timer runs on the async thread, the
-// checks in progress; who sleeps until there is something to progress is woken by the descriptor.
+// checks in progress; the descriptor wakes a thread that sleeps until there is something to
+// progress.
 #pragma once
 
 #include "ucs/async.h"

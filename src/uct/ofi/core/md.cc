@@ -336,7 +336,7 @@ ucs_status_t component::rkey_unpack(const void *buffer, uct_rkey_bundle_t *bundl
 {
     packed_rkey packed;
     memcpy(&packed, buffer, sizeof(packed));
-    // Keys have no length of their own: who brought this one has seen to it that it is as long as
+    // Keys have no length of their own: the caller has made sure that this one is as long as
     // ours are.
     if (packed.version != rkey_version || packed.transport != transport_hash(name) ||
         packed.carrier_length != carrier_length_.load(std::memory_order_relaxed)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The descriptor on which a program waits for an interface: an epoll set of those of the core's
 // queues. For each packet that comes over a socket the kernel, on the sender's time if that is on
-// the same host, runs a callback for every level of sets above the socket, though nobody sleeps: 1
-// to 1.5 % of the bandwidth a level. And the tcp core signals each completion (cq_signal.h). So
+// the same host, runs a callback for every level of sets above the socket, though no thread sleeps:
+// 1 to 1.5 % of the bandwidth a level. And the tcp core signals each completion (cq_signal.h). So
 // both are away while nobody may sleep, which is so when something came after the last arm() and
 // the program has polled for a while without another.
 #pragma once

@@ -3,13 +3,13 @@
 // whichever side began it, and all endpoints between the two share it. It lasts as long as both
 // interfaces do.
 //
-// Who connects says who he is and whom he means:
+// The connecting side names itself and its target:
 //   0     4       5      6         8  16      24
 //   magic version reason transport id target  attempt
 // The same bytes answer an accepted or refused request. Magic, version and reason stand at the same
-// places in all versions: whoever reads another version than its own refuses, and logs both.
+// places in all versions: a reader of another version than its own refuses, and logs both.
 // reason: why a request was refused. attempt:
-// how many connections the sender has begun, this one included when he begins it.
+// how many connections the sender has begun, this one included when it begins it.
 //
 // When both sides begin at once, the connection begun by the interface with the lower id stays. The
 // side with the lower id refuses the other's request as crossed; the side with the higher id gives
@@ -17,7 +17,7 @@
 //
 // The attempt tells a request that crossed from one that came later: a side that has lost the
 // connection begins another one, maybe before the first has come up, or gone, for its peer. A
-// request with a higher attempt than the peer had when he answered replaces the connection; one
+// request with a higher attempt than the peer had when it answered replaces the connection; one
 // with a lower attempt was given up for it.
 #pragma once
 
@@ -64,7 +64,7 @@ class connection {
     bool ours = false;            // this side began it
     uint64_t deadline = 0;        // while not connected
     uint64_t retry_at = 0;        // while waiting: then it is begun once more
-    uint64_t peer_attempt = 0;    // of the peer when he began or answered it
+    uint64_t peer_attempt = 0;    // of the peer when it began or answered it
     uint64_t crossed_attempt = 0; // of the peer's last request that was refused as crossed
     sockaddr_storage remote = {}; // where the peer listens, when it is ours
     int socket = 0;               // the core's descriptor, or where to look for it

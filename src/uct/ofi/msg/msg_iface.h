@@ -50,7 +50,7 @@ class msg_iface final : public iface {
     // Shows that peers read, among other things; -1: the core has none.
     int reads_fd() const;
     // Lets the core answer what peers read, and leaves what arrived where it is: true if there is
-    // such, and who sleeps for it is woken.
+    // such, and the thread that sleeps for it is woken.
     bool serve_reads();
 
   private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The files in /dev/shm behind shared-memory endpoints. The core makes them and removes them when
 // the endpoint closes; a process that is killed leaves them. Our names tell whose they are, so that
-// whoever notices can remove those of the dead:
+// any process can remove those of the dead:
 //   ucxlike-<pid namespace>-<uid>-<pid>-<start time of the process>-<count>
 #pragma once
 

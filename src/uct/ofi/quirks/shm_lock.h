@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The shm core guards each endpoint's region with a spin lock in the shared memory itself. A
-// process that is killed while it holds one leaves it locked, and everybody else spins in libfabric
-// for ever. Whoever learns of a death repairs the two locks that can stop it: its own region's and
-// the dead peer's.
+// process that is killed while it holds one leaves it locked, and all others spin in libfabric for
+// ever. A process that learns of a death repairs the two locks that can stop it: its own region's
+// and the dead peer's.
 #pragma once
 
 #include "uct/ofi/quirks/shm_region.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // From libfabric 1.19 on, processes write to a queue of the shm core without a lock: each reserves
 // an entry, fills it and commits it. One that is killed in between leaves an entry that is never
-// committed, and the reader, who takes them in their order, waits at it for ever.
+// committed, and the reader, which takes them in their order, waits at it for ever.
 #pragma once
 
 #include <string>

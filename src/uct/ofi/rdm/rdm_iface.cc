@@ -252,7 +252,7 @@ address_kind rdm_iface::own_kind() const
                           : address_kind::rdm;
 }
 
-// Addresses of one transport have one length: what a caller who knows no length gave is as long as
+// Addresses of one transport have one length: what a caller that knows no length gave is as long as
 // ours.
 bool rdm_iface::read_peer(const uct_iface_addr_t *from, size_t available, rdm_address *about) const
 {
@@ -454,8 +454,8 @@ bool rdm_iface::move_core()
 
 ucs_status_t rdm_iface::arm_node()
 {
-    // Room in a peer's queue and the end of a copy are not announced: who waits for those polls.
-    // Nor would an unexpected tagged message be, before the receive for such is posted.
+    // Room in a peer's queue and the end of a copy are not announced: a thread that waits for those
+    // polls. Nor would an unexpected tagged message be, before the receive for such is posted.
     if (has_waiting() || has_outstanding() || someone_died_.load(std::memory_order_acquire) ||
         (tags_ && !tags_->watching())) {
         return UCS_ERR_BUSY;

@@ -38,7 +38,7 @@ bell_page *map_page(int fd)
 void write_byte(int fd)
 {
     char byte = 1;
-    // A full pipe is readable already. All who write can read, too, so that no pipe is ever broken,
+    // A full pipe is readable already. All writers can read, too, so that no pipe is ever broken,
     // which would cost the program a SIGPIPE.
     [[maybe_unused]] ssize_t n = write(fd, &byte, 1);
 }
