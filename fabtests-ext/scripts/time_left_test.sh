@@ -50,7 +50,7 @@ stand_in_tree()
 {
     local tree=$scratch/tree
     mkdir -p "$tree/fabtests-ext/scripts" && cp "$top/quickstart" "$tree/" &&
-        cp "$here/time_left.sh" "$tree/fabtests-ext/scripts/" && touch "$tree/configure.ac" "$tree/unity.mk" &&
+        cp "$here/time_left.sh" "$here/steps.sh" "$here/check_steps.sh" "$tree/fabtests-ext/scripts/" && touch "$tree/configure.ac" "$tree/unity.mk" &&
         stand_in "$tree/autogen.sh" 'cp make_it configure' &&
         stand_in "$tree/make_it" 'touch config.status' \
             'printf "all install report fabtests-ext/functional/ucp_cm_demo:\n\t@echo writing the page\n" >Makefile' &&
