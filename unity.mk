@@ -78,9 +78,10 @@ endef
 # shared_object OBJECT PROGRAM...
 define shared_object
 unity_suites += $1
+$(if $(filter $(unity_site_suites),$2),$(2:fabtests-ext/conformance/ucp/%=fabtests-ext/site/%): $1)
 $(foreach program,$2,$(call shared_program,$(program),$1))
-$(wordlist 2,9,$2): $(firstword $2)
-$(wordlist 2,9,$2): override private CXXLINK = ln -f $(firstword $2) $$@ &&:
+$(wordlist 2,10,$2): $(firstword $2)
+$(wordlist 2,10,$2): override private CXXLINK = ln -f $(firstword $2) $$@ &&:
 $1: $(addprefix $(unity_root),$(addsuffix .cc,$2)) $(unity_headers) $(unity_suite_headers)
 	@mkdir -p unity $$(@D)
 	@{ grep -h '^#include' $$(filter %.cc,$$^) | awk '!seen[$$$$0]++'; \
@@ -92,16 +93,25 @@ endef
 # What the thread sanitizer leaves out is not compiled for it, either: it shares no object with the others.
 unity_unthreaded := $(shell sed -n '/^single_threaded_units/,/[^\\]$$/p' $(unity_root)fabtests-ext/unit/Makefile.inc | \
 	grep -o 'fabtests-ext/unit/[a-z0-9_]*')
-# shared_objects NAME SUITE...: nine suites an object.
+# shared_objects NAME SUITE...: ten suites an object.
 define shared_objects
-$(if $2,$(eval $(call shared_object,fabtests-ext/$1_$(words $2).o,$(wordlist 1,9,$2)))$(call shared_objects,$1,$(wordlist 10,$(words $2),$2)))
+$(if $2,$(eval $(call shared_object,fabtests-ext/$1_$(words $2).o,$(wordlist 1,10,$2)))$(call shared_objects,$1,$(wordlist 11,$(words $2),$2)))
 endef
+# Those that a site runs are linked with the installed library, which has no internals for the others.
+unity_site_suites := $(addprefix fabtests-ext/conformance/ucp/,$(shell sed -n '/^site_ucp_suites/,/[^\\]$$/p' \
+	$(unity_root)fabtests-ext/site/Makefile.inc | grep -o 'ucp_[a-z_]*_test'))
+unity_site_suites := $(filter $(unity_site_suites),$(call suites_in,conformance/ucp))
+unity_site := $(unity_site_suites:fabtests-ext/conformance/ucp/%=fabtests-ext/site/%)
 $(call shared_objects,unit/unthreaded,$(filter $(unity_unthreaded),$(call suites_in,unit)))
 $(call shared_objects,unit/threaded,$(filter-out $(unity_unthreaded),$(call suites_in,unit)))
-$(call shared_objects,conformance/ucp/suites,$(call suites_in,conformance/ucp))
+$(call shared_objects,conformance/ucp/site,$(unity_site_suites))
+$(call shared_objects,conformance/ucp/suites,$(filter-out $(unity_site_suites),$(call suites_in,conformance/ucp)))
 $(call shared_objects,conformance/prov/suites,$(call suites_in,conformance/prov))
 unity_suites += $(unity_main)
 $(unity_main): $(unity_root)fabtests-ext/common/suite_main.cc
 	@mkdir -p $(@D)
 	$(AM_V_CXX)$(CXXCOMPILE) -c -o $@ $<
+$(unity_site): $(unity_main) libucxlike.la
+	@mkdir -p $(@D)
+	$(site_link)
 .DEFAULT_GOAL :=

@@ -55,7 +55,7 @@ class environment : public ::testing::Test {
         setenv(name.c_str(), value, 1);
         names_.insert(name);
     }
-    static size_t count_of(const std::string &text)
+    static size_t occurrences(const std::string &text)
     {
         size_t n = 0;
         for (const line &l : lines) {
@@ -149,7 +149,7 @@ TEST_F(environment, unknown_name_is_reported_once_with_the_nearest_known)
     set("UCX_TSL", "tcp");
     ASSERT_TRUE(initializes());
     ASSERT_TRUE(initializes());
-    EXPECT_EQ(1u, count_of("UCX_TSL (did you mean UCX_TLS?)"));
+    EXPECT_EQ(1u, occurrences("UCX_TSL (did you mean UCX_TLS?)"));
 }
 
 TEST_F(environment, unknown_name_is_not_reported_where_the_user_does_not_want_it)
@@ -157,7 +157,7 @@ TEST_F(environment, unknown_name_is_not_reported_where_the_user_does_not_want_it
     set("UCX_NET_DEVCES", "lo");
     set("UCX_WARN_UNUSED_ENV_VARS", "n");
     ASSERT_TRUE(initializes());
-    EXPECT_EQ(0u, count_of("UCX_NET_DEVCES"));
+    EXPECT_EQ(0u, occurrences("UCX_NET_DEVCES"));
     set("UCX_STRICT", "y");
     EXPECT_TRUE(initializes());
 }
@@ -167,7 +167,7 @@ TEST_F(environment, strict_makes_an_unknown_name_an_error_that_names_it)
     set("UCX_RNDV_TRESH", "1k");
     set("UCX_STRICT", "y");
     EXPECT_FALSE(initializes());
-    EXPECT_EQ(1u, count_of("UCX_RNDV_TRESH (did you mean UCX_RNDV_THRESH?)"));
+    EXPECT_EQ(1u, occurrences("UCX_RNDV_TRESH (did you mean UCX_RNDV_THRESH?)"));
 }
 
 TEST_F(environment, variable_of_an_absent_or_unused_transport_is_known)
@@ -176,7 +176,7 @@ TEST_F(environment, variable_of_an_absent_or_unused_transport_is_known)
     set("UCX_SHM_SEG_SIZE", "4k");
     set("UCX_TLS", "tcp");
     ASSERT_TRUE(initializes());
-    EXPECT_EQ(0u, count_of("SEG_SIZE"));
+    EXPECT_EQ(0u, occurrences("SEG_SIZE"));
 }
 
 TEST_F(environment, what_misleads_is_a_warning_and_the_rest_information)
@@ -185,8 +185,8 @@ TEST_F(environment, what_misleads_is_a_warning_and_the_rest_information)
     set("UCX_BUILTIN_MEMCPY_MAX", "1k");
     ucs::log::set_level(ucs::log::level::info);
     report_environment(false);
-    ASSERT_EQ(1u, count_of("UCX_TCP_NODELAY=n has no effect: "));
-    ASSERT_EQ(1u, count_of("UCX_BUILTIN_MEMCPY_MAX=1k has no effect: "));
+    ASSERT_EQ(1u, occurrences("UCX_TCP_NODELAY=n has no effect: "));
+    ASSERT_EQ(1u, occurrences("UCX_BUILTIN_MEMCPY_MAX=1k has no effect: "));
     for (const line &l : lines) {
         bool misleading = l.text.find("TCP_NODELAY") != std::string::npos;
         EXPECT_EQ(misleading ? ucs::log::level::warn : ucs::log::level::info, l.level) << l.text;
