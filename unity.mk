@@ -49,13 +49,13 @@ unity_suite_headers := $(wildcard $(addprefix $(unity_root)fabtests-ext/,*/*.h *
 define unity_suite
 unity_suites += $1.o
 override $(subst /,_,$(subst -,_,$1))_OBJECTS := $1.o $2
-$1.o: $(wildcard $(unity_root)$(dir $1)*.cc) $(unity_headers) $(unity_suite_headers)
+$1.o: $(wildcard $(unity_root)$(dir $1)*.cc $(unity_root)$(dir $1)*/*.cc) $(unity_headers) $(unity_suite_headers)
 	@mkdir -p unity $$(@D)
 	@printf '#include "$(unity_root)%s"\n' $$(filter-out $(2:.o=.cc),$$(filter %.cc,$$($(subst /,_,$(subst -,_,$1))_SOURCES))) \
 	  >unity/$(notdir $1).cc
 	$$(AM_V_CXX)$$(CXXCOMPILE) -c -o $$@ unity/$(notdir $1).cc
 endef
-$(eval $(call unity_suite,fabtests-ext/conformance/uct/uct_test,fabtests-ext/conformance/uct/uct_sm_limits_test.o))
+$(eval $(call unity_suite,fabtests-ext/conformance/uct/uct_test,fabtests-ext/conformance/uct/transport/uct_sm_limits_test.o))
 
 # The other suites: some of a folder are one object, each file in a namespace of its own. Each of their programs is linked
 # with it, and runs the cases of its own file (suite_main.cc), so they are one program with several names.
@@ -63,12 +63,14 @@ unity_main := fabtests-ext/common/suite_main.o
 # Suites that need other objects or libraries than those of their folder, open a namespace of the engine, have functions
 # in place of the system's, or set up the environment before main().
 unity_lone_suites := $(addprefix fabtests-ext/,conformance/prov/prov_allocation_test conformance/prov/prov_info_test \
-	conformance/prov/prov_mc_test conformance/ucp/ucp_allocation_test conformance/ucp/ucp_death_test conformance/ucp/ucp_network_test \
-	unit/ucp_proto_test unit/ucp_protocols_test) \
+	conformance/prov/prov_mc_test conformance/ucp/ucp_allocation_test conformance/ucp/peers/ucp_death_test \
+	conformance/ucp/peers/ucp_network_test unit/ucp/ucp_proto_test unit/ucp/ucp_protocols_test) \
 	$(patsubst $(unity_root)%.cc,%,$(shell grep -lE '^namespace [a-z]|^extern "C"|/strict_cores.h' \
-	$(unity_root)fabtests-ext/unit/*_test.cc $(unity_root)fabtests-ext/conformance/*/*_test.cc))
+	$(wildcard $(addprefix $(unity_root)fabtests-ext/,unit/*_test.cc unit/*/*_test.cc conformance/*/*_test.cc \
+	conformance/*/*/*_test.cc))))
 # suites_in FOLDER: its programs that share an object.
-suites_in = $(filter-out $(unity_lone_suites),$(patsubst $(unity_root)%.cc,%,$(wildcard $(unity_root)fabtests-ext/$1/*_test.cc)))
+suites_in = $(filter-out $(unity_lone_suites),$(patsubst $(unity_root)%.cc,%,$(wildcard \
+	$(unity_root)fabtests-ext/$1/*_test.cc $(unity_root)fabtests-ext/$1/*/*_test.cc)))
 
 # shared_program PROGRAM OBJECT: the Makefile's list of its objects, if it has one, with OBJECT in place of its own.
 define shared_program
@@ -92,14 +94,14 @@ $1: $(addprefix $(unity_root),$(addsuffix .cc,$2)) $(unity_headers) $(unity_suit
 endef
 # What the thread sanitizer leaves out is not compiled for it, either: it shares no object with the others.
 unity_unthreaded := $(shell sed -n '/^single_threaded_units/,/[^\\]$$/p' $(unity_root)fabtests-ext/unit/Makefile.inc | \
-	grep -o 'fabtests-ext/unit/[a-z0-9_]*')
+	grep -o 'fabtests-ext/unit/[a-z0-9_/]*')
 # shared_objects NAME SUITE...: ten suites an object.
 define shared_objects
 $(if $2,$(eval $(call shared_object,fabtests-ext/$1_$(words $2).o,$(wordlist 1,10,$2)))$(call shared_objects,$1,$(wordlist 11,$(words $2),$2)))
 endef
 # Those that a site runs are linked with the installed library, which has no internals for the others.
 unity_site_suites := $(addprefix fabtests-ext/conformance/ucp/,$(shell sed -n '/^site_ucp_suites/,/[^\\]$$/p' \
-	$(unity_root)fabtests-ext/site/Makefile.inc | grep -o 'ucp_[a-z_]*_test'))
+	$(unity_root)fabtests-ext/site/Makefile.inc | grep -oE '([a-z]+/)?ucp_[a-z_]*_test'))
 unity_site_suites := $(filter $(unity_site_suites),$(call suites_in,conformance/ucp))
 unity_site := $(unity_site_suites:fabtests-ext/conformance/ucp/%=fabtests-ext/site/%)
 $(call shared_objects,unit/unthreaded,$(filter $(unity_unthreaded),$(call suites_in,unit)))

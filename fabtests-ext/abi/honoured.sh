@@ -40,7 +40,7 @@ wrong=$(cases_of "$list")
 count=$(wc -l <"$work/honoured")
 [ "$count" -ge 20 ] || fail "the sources name $count variables"
 # A case that is not there is found.
-echo "TLS unit/ucp_config_test carries_pigeons" >"$work/bad"
+echo "TLS unit/ucp/ucp_config_test carries_pigeons" >"$work/bad"
 [ -n "$(cases_of "$work/bad")" ] || fail "a case that does not exist passes"
 echo "$count variables"
 exit $failed

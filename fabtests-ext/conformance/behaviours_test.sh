@@ -12,7 +12,7 @@ readonly COUNT=218
 cases()
 {
     local file
-    for file in "$here"/*/*_test.cc "$here"/../unit/*_test.cc; do
+    for file in $(find "$here" "$here/../unit" -name '*_test.cc'); do
         {
             sed -nE 's/^ *[A-Z_]*TEST[A-Z_]*\((.*)\).*/\1/p' "$file" | tr ', ' '\n\n'
             grep -oE '"[^"]*\bb[0-9]{3}' "$file" | grep -oE 'b[0-9]{3}$'

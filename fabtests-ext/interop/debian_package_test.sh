@@ -27,7 +27,7 @@ unpack_tarball()
 take_objects()
 {
     local folder
-    for folder in conformance/ucp conformance/prov common functional benchmarks; do
+    for folder in conformance/ucp conformance/ucp/data conformance/ucp/peers conformance/prov common functional benchmarks; do
         [ -z "$(find "fabtests-ext/$folder" -maxdepth 1 -name '*.o' -print -quit 2>/dev/null)" ] && continue
         mkdir -p "$scratch/tree/build-debian/fabtests-ext/$folder" &&
             cp -p "fabtests-ext/$folder"/*.o "$scratch/tree/build-debian/fabtests-ext/$folder/" || return 1

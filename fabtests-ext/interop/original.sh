@@ -13,15 +13,15 @@ trap 'rm -rf "$scratch"' EXIT
 jobs=${JOBS:-$(nproc)}
 # Those that include nothing of the inside of a library. Not wrong arguments: what UCX does with them depends on how it
 # was configured.
-suites=${*:-$(cd "$top/fabtests-ext/conformance/ucp" && grep -LE '^#include "uc[pst]/' ucp_*_test.cc |
-    sed 's/\.cc$//' | grep -v invalid_args)}
+suites=${*:-$(cd "$top/fabtests-ext/conformance/ucp" && grep -rLE '^#include "uc[pst]/' --include='ucp_*_test.cc' . |
+    sed 's/.*\///; s/\.cc$//' | grep -v invalid_args)}
 excluded=$(sed -n '/^suite /d; s/^\([^# ][^ ]*\).*/\1/p' "$here/original.exclude" | paste -sd:)
 
 build()
 {
     ! grep -q "^suite $1 " "$here/original.exclude" || return 0
     # Unquoted: the compiler may be "ccache g++".
-    ${CXX:-g++} -std=c++20 -w -I"$top" "$top/fabtests-ext/conformance/ucp/$1.cc" -o "$scratch/$1" \
+    ${CXX:-g++} -std=c++20 -w -I"$top" "$(find "$top/fabtests-ext/conformance/ucp" -name "$1.cc")" -o "$scratch/$1" \
         -lgtest -lgtest_main -lucp -lucs -lpthread >"$scratch/$1.log" 2>&1
 }
 

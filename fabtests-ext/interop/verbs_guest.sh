@@ -24,12 +24,19 @@ program()
     fi
 }
 
-# gtest PROGRAM FILTER: a suite of the build tree; a filter that matches nothing is no pass.
+# suite NAME: the path of a suite of the build tree.
+suite()
+{
+    find "$tests/conformance" -name "$1" -type f
+}
+
+# gtest SUITE FILTER: a filter that matches nothing is no pass.
 gtest()
 {
-    local name=$1
-    [ -x "$tests/$name" ] || { not_ok "$name over verbs: not built"; return; }
-    check "$name $2" gtest_cases "$tests/$name" "$2"
+    local path
+    path=$(suite "$1")
+    [ -x "$path" ] || { not_ok "$1 over verbs: not built"; return; }
+    check "$1 $2" gtest_cases "$path" "$2"
 }
 
 gtest_cases()
@@ -71,10 +78,10 @@ example()
 check "verbs lists rxe0" sees_device
 # The client's verdict alone: the core's own server now and then waits for ever for the answer to its last message.
 PAIR_ENDLESS=yes pingpong verbs msg -S 64
-gtest conformance/uct/uct_test '*verbs*'
-UCXLIKE_RANDOM_STEPS=300 gtest conformance/uct/uct_cm_test 'verbs/*'
-gtest conformance/uct/uct_sockaddr_test '*verbs*'
-gtest conformance/uct/uct_network_test '*verbs*'
+gtest uct_test '*verbs*'
+UCXLIKE_RANDOM_STEPS=300 gtest uct_cm_test 'verbs/*'
+gtest uct_sockaddr_test '*verbs*'
+gtest uct_network_test '*verbs*'
 check "ucx_perftest over verbs" env PERFTEST_TRANSPORTS=verbs PERFTEST_ADDRESS=$server PERFTEST_ITERATIONS=10 \
     PAIR_TIMEOUT=$limit "$here/uct_perftest_test.sh"
 example uct_hello_world
@@ -86,7 +93,7 @@ check "ucx_perftest of UCP over verbs" env EXAMPLE_TRANSPORTS=verbs EXAMPLE_ADDR
 check "MPICH over verbs" env EXAMPLE_TRANSPORTS=verbs MPI_RANKS=2 JOB_TIMEOUT=$limit "$here/mpich_test.sh"
 pingpong ucxlike msg -S 64
 pingpong ucxlike msg -S 100000
-UCXLIKE_TEST_VERBS_ADDRESS=$server gtest conformance/prov/prov_cm_schedule_test '*verbs*'
+UCXLIKE_TEST_VERBS_ADDRESS=$server gtest prov_cm_schedule_test '*verbs*'
 
 # UCP's suites over verbs. With shared memory beside it, which then carries nearly everything, those of which each kind
 # of lane has a part; with VERBS_ALL all.
@@ -96,23 +103,23 @@ for suite in am buffers client_server compat ep fence listener memory probe rma 
     case ${VERBS_ALL:+all}$suite in
     all* | ep | rma | tag) beside=ofi_shm,verbs ;;
     esac
-    UCXLIKE_TEST_TLS="verbs $beside" gtest conformance/ucp/ucp_${suite}_test '*verbs'
+    UCXLIKE_TEST_TLS="verbs $beside" gtest ucp_${suite}_test '*verbs'
 done
 export UCXLIKE_TEST_TLS="verbs ofi_shm,verbs"
 export UCX_MAX_RMA_RAILS=2
 for suite in rma fence; do
     check "ucp_${suite}_test, large puts and gets over both devices" \
-        gtest_cases "$tests/conformance/ucp/ucp_${suite}_test" '*verbs'
+        gtest_cases "$(suite ucp_${suite}_test)" '*verbs'
 done
 unset UCX_MAX_RMA_RAILS
 # In processes of their own, which have no device open when they fork their peers: these could not use it.
 alone="b196 what_is_under_way a_receive_that_had_begun a_receive_after_the_death an_active_message a_stream"
-gtest conformance/ucp/ucp_failure_test "*verbs-*.${alone// /*:*.}*"
+gtest ucp_failure_test "*verbs-*.${alone// /*:*.}*"
 for case in $alone; do
-    gtest conformance/ucp/ucp_failure_test "*.$case*verbs"
+    gtest ucp_failure_test "*.$case*verbs"
 done
 for suite in rma tag wakeup; do
-    UCXLIKE_TEST_TLS=sm,verbs gtest conformance/ucp/ucp_${suite}_test '*verbs'
+    UCXLIKE_TEST_TLS=sm,verbs gtest ucp_${suite}_test '*verbs'
 done
 unset UCXLIKE_TEST_TLS UCXLIKE_TEST_ADDRESS
 

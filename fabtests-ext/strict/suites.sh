@@ -44,7 +44,7 @@ passes()
     # Suites of the provider have cases that run over what the variable says.
     [[ $2 == prov_* ]] && filter="*" || filter="*/$1"
     output=$(UCXLIKE_TEST_TLS=$1 FI_UCXLIKE_TLS=$1 FI_PROVIDER_PATH=$(providers "$2") \
-        timeout -k 5 900 "$tests/${2%%_*}/$2" --gtest_brief=1 --gtest_filter="$filter${patterns:+-$patterns}" \
+        timeout -k 5 900 "$(find "$tests" -name "$2" -type f)" --gtest_brief=1 --gtest_filter="$filter${patterns:+-$patterns}" \
         2>&1 </dev/null)
     status=$?
     count=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' <<<"$output")
