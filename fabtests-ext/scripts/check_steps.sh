@@ -211,8 +211,9 @@ check_format()
 installed_tests()
 {
     local script status=0
-    for script in install_test uct_hello_world_test ucp_hello_world_test ucp_client_server_test; do
-        UCXLIKE_PREFIX=$prefix "$interop/$script.sh" || [ $? -eq 77 ] || status=1
+    for script in packaging/install_test interop/uct_hello_world_test interop/ucp_hello_world_test \
+        interop/ucp_client_server_test; do
+        UCXLIKE_PREFIX=$prefix "$top/fabtests-ext/$script.sh" || [ $? -eq 77 ] || status=1
     done
     return $status
 }

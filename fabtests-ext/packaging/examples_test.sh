@@ -4,8 +4,8 @@
 # The installed examples, built as docs/tutorial.md says: each as a server and a client.
 
 here=$(dirname "$0")
-. "$here/report.sh"
-. "$here/installed.sh"
+. "$here/../interop/report.sh"
+. "$here/../interop/installed.sh"
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 export IPATH_NO_BACKTRACE=1

@@ -6,8 +6,8 @@
 # rules is shown a recipe with a mistake as well.
 
 here=$(dirname "$0")
-. "$here/report.sh"
-. "$here/installed.sh"
+. "$here/../interop/report.sh"
+. "$here/../interop/installed.sh"
 top=$(cd "${top_srcdir:-$here/../..}" && pwd)
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT

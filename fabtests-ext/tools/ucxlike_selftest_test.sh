@@ -4,7 +4,7 @@
 # ucxlike_selftest of the build tree: it passes over transports that are here and over strict cores, as one command and
 # as client and server; and it fails over a core that damages data and when its peer is killed.
 
-. "$(dirname "$0")/report.sh"
+. "$(dirname "$0")/../interop/report.sh"
 export IPATH_NO_BACKTRACE=1
 selftest=$PWD/ucxlike_selftest
 strict=$PWD/fabtests-ext/strict/.libs

@@ -5,8 +5,8 @@
 # installed tree where the page installs it, and each line that is printed as the page shows it.
 
 here=$(cd "$(dirname "$0")" && pwd)
-. "$here/report.sh"
-. "$here/installed.sh"
+. "$here/../interop/report.sh"
+. "$here/../interop/installed.sh"
 top=$(cd "${top_srcdir:-$here/../..}" && pwd)
 need python3 python3
 need pkg-config pkg-config

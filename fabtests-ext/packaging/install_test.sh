@@ -5,8 +5,8 @@
 # C and a C++ program, the provider found by libfabric.
 
 here=$(dirname "$0")
-. "$here/report.sh"
-. "$here/installed.sh"
+. "$here/../interop/report.sh"
+. "$here/../interop/installed.sh"
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 

@@ -5,7 +5,7 @@
 # are meant, in a wide and in a narrow window. With DOCS_SITE_FOLDER the site and the screenshots are kept there.
 
 here=$(cd "$(dirname "$0")" && pwd)
-. "$here/report.sh"
+. "$here/../interop/report.sh"
 top=$(cd "${top_srcdir:-$here/../..}" && pwd)
 look=$here/docs_site.py
 need pandoc pandoc

@@ -5,12 +5,12 @@
 # what that costs and how to mend it.
 
 here=$(cd "$(dirname "$0")" && pwd)
-. "$here/report.sh"
+. "$here/../interop/report.sh"
 export IPATH_NO_BACKTRACE=1
 info=$PWD/ucxlike_info
 libs=$PWD/.libs
 strict=$PWD/fabtests-ext/strict/.libs
-without_copies=$PWD/fabtests-ext/interop/without_copies
+without_copies=$PWD/fabtests-ext/tools/without_copies
 [ -x "$info" ] || skip_all "ucxlike_info was not built"
 scratch=$(mktemp -d) || exit 99
 process=

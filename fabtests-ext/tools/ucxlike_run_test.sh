@@ -5,8 +5,8 @@
 # serve in spite of it fails with a reason.
 
 here=$(dirname "$0")
-. "$here/report.sh"
-. "$here/installed.sh"
+. "$here/../interop/report.sh"
+. "$here/../interop/installed.sh"
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 

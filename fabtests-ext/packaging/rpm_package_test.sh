@@ -6,7 +6,7 @@
 # are unpacked only. Debian has no packages of RPM's for rpm to depend on, hence --nodeps.
 
 here=$(cd "$(dirname "$0")" && pwd)
-. "$here/report.sh"
+. "$here/../interop/report.sh"
 . "$here/tarball.sh"
 need rpmbuild rpm
 need rpm2cpio rpm2cpio
@@ -111,7 +111,7 @@ pair_over_the_provider()
         echo "fi_pingpong is not installed (package libfabric-bin)"
         return 77
     }
-    with_packages env FI_PROVIDER=ucxlike "$here/pingpong.sh" 127.0.0.1 -p ucxlike -e rdm -I 10
+    with_packages env FI_PROVIDER=ucxlike "$here/../interop/pingpong.sh" 127.0.0.1 -p ucxlike -e rdm -I 10
 }
 
 # What is left is rpm's own, and folders that other packages have, too.

@@ -4,7 +4,7 @@
 # ucxlike_info of the build tree: its options, versions, settings with their sources, reasons why something is
 # not used. Its doctor: ucxlike_doctor_test.sh.
 
-. "$(dirname "$0")/report.sh"
+. "$(dirname "$0")/../interop/report.sh"
 export IPATH_NO_BACKTRACE=1
 info=$PWD/ucxlike_info
 source=$(cd "${top_srcdir:-..}" && pwd)

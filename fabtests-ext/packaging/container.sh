@@ -7,7 +7,7 @@
 # "mmdebstrap --variant=minbase bookworm FILE" has made before, or is made so.
 
 here=$(cd "$(dirname "$0")" && pwd)
-. "$here/report.sh"
+. "$here/../interop/report.sh"
 . "$here/tarball.sh"
 top=$(cd "${top_srcdir:-$here/../..}" && pwd)
 need buildah buildah
@@ -62,7 +62,7 @@ runs_mpi()
         echo "MPICH is not installed (package libmpich-dev)"
         return 77
     }
-    mpicc.mpich "$here/mpi_app.c" -o "$scratch/mpi_app" &&
+    mpicc.mpich "$here/../interop/mpi_app.c" -o "$scratch/mpi_app" &&
         own_buildah copy "$(cat "$scratch/container")" "$scratch/mpi_app" /usr/local/bin/mpi_app &&
         in_image mpiexec -n 2 ucxlike-run mpi_app
 }

@@ -8,7 +8,7 @@
 # "mmdebstrap --variant=minbase bookworm FILE" has made before; TUTORIAL_KEEP a folder for the packages.
 
 here=$(cd "$(dirname "$0")" && pwd)
-. "$here/report.sh"
+. "$here/../interop/report.sh"
 . "$here/tarball.sh"
 top=$(cd "${top_srcdir:-$here/../..}" && pwd)
 [ -e "${DEBIAN12_TAR:-}" ] || need mmdebstrap mmdebstrap

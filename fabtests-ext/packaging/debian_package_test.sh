@@ -7,7 +7,7 @@
 # ours depend on, and the programs run from there.
 
 here=$(cd "$(dirname "$0")" && pwd)
-. "$here/report.sh"
+. "$here/../interop/report.sh"
 . "$here/tarball.sh"
 need dpkg-buildpackage dpkg-dev
 need dh debhelper

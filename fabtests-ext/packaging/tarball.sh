@@ -7,7 +7,7 @@
 # directory, which several tests have at the same time.
 make_tarball()
 {
-    local status lock=fabtests-ext/interop/dist.lock
+    local status lock=fabtests-ext/packaging/dist.lock
     mkdir -p "${lock%/*}" && exec 8>"$lock" && flock 8 || return 1
     env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL XZ_OPT=-0 make dist 8>&- && mv ./ucxlike-*.tar.xz "$1/"
     status=$?
