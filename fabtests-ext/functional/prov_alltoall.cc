@@ -68,7 +68,7 @@ class member {
                 }
             } while (!complete());
         }
-        // Who leaves first must not take the others' answers with it.
+        // The first to leave must not take the others' answers with it.
         ++board_->finished;
         while (board_->finished < plan_.processes) {
             if (!receive()) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Atomics through the provider between two processes: every operation on every type in each of its
-// forms, against results worked out here; what is refused; counters; two who change one value.
+// forms, against results worked out here; what is refused; counters; two initiators that change one
+// value.
 #include "fabtests-ext/common/fabric_app.h"
 #include "fabtests-ext/common/transports.h"
 

@@ -373,7 +373,8 @@ TEST_P(prov_mc_test, refuses_what_is_no_group)
         iovec iov = {&out, sizeof(out)};
         fi_msg msg = {&iov, nullptr, 1, 0, nullptr, 0};
         REQUIRE_EQ(fi_sendmsg(s.ep, &msg, FI_MULTICAST), -FI_EINVAL); // no group's address
-        // Before the join is complete nothing can be sent; alone, all who are there get it.
+        // Before the join is complete nothing can be sent; alone, all members that are there get
+        // it.
         REQUIRE_EQ(fi_join(s.ep, &at, 0, &mc, nullptr), 0);
         msg.addr = fi_mc_addr(mc);
         REQUIRE_EQ(fi_sendmsg(s.ep, &msg, FI_MULTICAST), -FI_EOPBADSTATE);

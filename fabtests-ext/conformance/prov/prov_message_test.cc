@@ -407,8 +407,8 @@ TEST_P(prov_message_test, completes_when_transmitted)
     }
 }
 
-// Whoever has read its last message may stop: all senders have been told by then, whatever the
-// transport had no room for meanwhile.
+// A receiver that has read its last message may stop: all senders have been told by then, whatever
+// the transport had no room for meanwhile.
 TEST_P(prov_message_test, many_complete_when_delivered)
 {
     constexpr size_t count = 1000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Completion queues, event queues and counters: formats, waiting in every way, wait and poll sets,
-// who progresses what.
+// which queue progresses what.
 #include "fabtests-ext/common/fabric_app.h"
 #include "fabtests-ext/common/transports.h"
 

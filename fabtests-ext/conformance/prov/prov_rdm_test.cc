@@ -276,7 +276,7 @@ TEST(prov_rdm_test, counts_accesses_to_a_region)
         REQUIRE_EQ(fi_mr_enable(mr[0]), 0);
         uint64_t keys[2] = {fi_mr_key(mr[0]), fi_mr_key(mr[1])};
         p.tell(keys, sizeof(keys));
-        // Who waits for such a counter reads nothing else.
+        // A thread that waits for such a counter reads nothing else.
         REQUIRE_EQ(fi_cntr_wait(writes, 3, patience_ms), 0);
         REQUIRE_EQ(fi_cntr_wait(reads, 2, patience_ms), 0);
         s.serve_until_told(p);

@@ -208,7 +208,8 @@ TEST_P(ucp_client_server, s36_one_side_forces_and_the_other_flushes)
     }
 }
 
-// Whoever closes by force while a rendezvous is on its way: what is received is right or an error.
+// Either side closes by force while a rendezvous is on its way: what is received is right or an
+// error.
 TEST_P(ucp_client_server, s36_force_close_during_rndv)
 {
     constexpr size_t length = 4 << 20;

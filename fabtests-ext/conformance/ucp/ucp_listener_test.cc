@@ -531,7 +531,7 @@ TEST_P(ucp_sockaddr, s36_both_close_with_much_in_flight)
     connection k(c, s, listening);
     ping(c, k.client, s);
     constexpr unsigned count = 800;
-    std::vector<char> out(4000, 'm'), in(4000); // eager: who closes gives up a rendezvous
+    std::vector<char> out(4000, 'm'), in(4000); // eager: a close gives up a rendezvous
     std::vector<ucs_status_ptr_t> sends;
     for (unsigned i = 0; i < count; ++i) {
         sends.push_back(send_nb(k.client, out.data(), out.size(), i));

@@ -25,7 +25,7 @@ class ucp_threads : public testing::TestWithParam<const char *> {
   protected:
     ucp_threads() : a(multi(GetParam())), b(multi(GetParam())) {}
 
-    // Progresses both workers; whoever else does so, too.
+    // Progresses both workers, as other threads may, too.
     ucs_status_t finish(ucs_status_ptr_t p) { return wait({&a, &b}, p); }
 
     entity a, b;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who takes the turns of a connection manager, seen from its descriptors: the sets of its queues
-// are watched while the async thread sleeps on them, and in no other set while a worker is polled.
+// Which thread takes the turns of a connection manager, seen from its descriptors: the sets of its
+// queues are watched while the async thread sleeps on them, and in no other set while a worker is
+// polled.
 #include "fabtests-ext/common/epoll_members.h"
 #include "fabtests-ext/conformance/common/uct_cm_peer.h"
 

@@ -120,7 +120,7 @@ TEST_P(uct_cm_test, 3_5_03_ep_query)
     EXPECT_TRUE(same_address(ours.local_address, theirs.remote_address));
 }
 
-// Messages may come before the event that the connection is up, and whoever reads one may ask.
+// Messages may come before the event that the connection is up, and their reader may ask.
 TEST_P(uct_cm_test, 3_5_03_a_server_knows_its_addresses_when_it_has_accepted)
 {
     make_pair();
@@ -1112,7 +1112,7 @@ TEST_P(uct_cm_test, garbage_on_the_port)
     }
 }
 
-// Who connects and says nothing is forgotten with the connection manager.
+// A client that connects and says nothing is forgotten with the connection manager.
 TEST_P(uct_cm_test, silent_strangers_leave_nothing)
 {
     if (std::string(GetParam()) != "tcp") {

@@ -326,7 +326,7 @@ TEST_F(uct_network, figures_are_those_of_the_device)
         EXPECT_NEAR(e.attr.bandwidth.shared, 1.25e9 * 1460 / 1538, 1e6);
         EXPECT_EQ(e.attr.bandwidth.dedicated, 0);
         EXPECT_NEAR(e.attr.latency.c, 5.2e-6 + 576 / 10e9, 1e-9);
-        // The wire goes with the first who leaves.
+        // The wire goes with the first process that leaves.
         self.other.tell("seen");
         EXPECT_EQ("seen", self.other.hear());
         return verdict();
@@ -385,7 +385,7 @@ int judge_pacing(host &self, const char *local_pacing, const std::multiset<std::
     }));
     EXPECT_EQ(within, controls(host::address(self.number, 0)));
     EXPECT_EQ((std::multiset<std::string>{"bbr"}), controls(host::address(1 - self.number, 0)));
-    // The wire goes with the first who leaves.
+    // The wire goes with the first process that leaves.
     self.other.tell("seen");
     EXPECT_EQ("seen", self.other.hear());
     return verdict();

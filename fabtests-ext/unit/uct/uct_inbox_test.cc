@@ -347,7 +347,7 @@ class child {
             // The parent's mapping does not come along: MADV_DONTFORK.
             int status = 0;
             try {
-                // Never destroyed: whoever is killed gives nothing back.
+                // Never destroyed: a process that is killed gives nothing back.
                 what(*new outbox(to.fd(), nonce_of(), getpid(), 1));
             } catch (const ucs::error &) {
                 status = 1;

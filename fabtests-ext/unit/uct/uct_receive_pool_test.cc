@@ -70,7 +70,8 @@ TEST_F(uct_receive_budget, four_interfaces_have_little_more_than_one)
     }
 }
 
-// Who had all gives back what is above its part, one for each that it would post again.
+// An interface that had all gives back what is above its part, one for each that it would post
+// again.
 TEST_F(uct_receive_budget, an_interface_gets_its_part_though_another_has_all)
 {
     receive_share greedy{.most = total};

@@ -610,7 +610,7 @@ class ucp_am_closed : public ucp_am {
             GTEST_SKIP() << "both ends are one";
         }
         ucp_am::SetUp();
-        // With error handling, so that nobody waits for one who is gone.
+        // With error handling, so that neither side waits for the other when that is gone.
         EXPECT_EQ(UCS_OK, finish(close_nb(ba)));
         ba = nullptr;
         EXPECT_EQ(UCS_OK, finish(close_nb(ab)));

@@ -92,7 +92,7 @@ class ucp_crowd : public testing::TestWithParam<const char *> {
         ucp_request_free(r);
         return ok;
     }
-    // A number there, to whoever receives first of its tag.
+    // A number there, to the first receiver of its tag.
     bool pass(ucp_ep_h ep, ucp_worker_h from, ucp_worker_h to, uint64_t number, uint64_t *got)
     {
         ucp_request_param_t p = {};

@@ -46,7 +46,7 @@ std::vector<tcp_socket> tcp_sockets()
 
 class uct_connection : public uct_test {
   protected:
-    // Breaks the sockets that were accepted, as seen by who accepted them.
+    // Breaks the sockets that were accepted, as seen by the side that accepted them.
     static void break_accepted()
     {
         std::vector<tcp_socket> sockets = tcp_sockets();

@@ -115,7 +115,8 @@ TEST_P(uct_event, 210_who_has_read_everything_sleeps)
     }
 }
 
-// An interface may treat who polls all the time differently: sleeping again is as good as before.
+// An interface may treat a program that polls all the time differently: sleeping again is as good
+// as before.
 TEST_P(uct_event, 210_who_has_polled_for_long_is_woken)
 {
     if (alone()) {
@@ -165,7 +166,7 @@ TEST_P(uct_event, 210_an_arm_holds_however_often_nothing_was_found)
     EXPECT_TRUE(until([&] { return b().received.size() == 2; }));
 }
 
-// Each set of descriptors above a socket costs those who send to it.
+// Each set of descriptors above a socket costs its senders.
 TEST_P(uct_event, 210_who_only_polls_is_in_no_set)
 {
     if (alone()) {

@@ -80,7 +80,8 @@ TEST_F(uct_sm, a_sender_killed_in_the_middle_holds_nobody_up)
     EXPECT_TRUE(receiver.errors.empty());
 }
 
-// Every slot of the ring is claimed by somebody who dies: nothing fits until they are buried.
+// Every slot of the ring is claimed by a process that dies: nothing fits until the deaths are
+// noticed.
 TEST_F(uct_sm, the_claims_of_the_dead_are_free_again)
 {
     peer_process dies("sm", {}, [](entity &, const entity::address &us) {
