@@ -168,6 +168,73 @@ TEST_P(ucp_threads, one_sleeps_while_another_signals)
     sleeper.join();
 }
 
+// Its last work is left to progress, which the sleeper is to call.
+TEST_P(ucp_threads, one_sleeps_while_another_receives)
+{
+    ucp_ep_h to_b;
+    ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &to_b));
+    std::atomic<void *> desc{nullptr};
+    ucp_am_handler_param_t handler = {};
+    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                         UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    handler.id = 1;
+    handler.arg = &desc;
+    handler.cb = [](void *arg, const void *, size_t, void *data, size_t,
+                    const ucp_am_recv_param_t *) {
+        *static_cast<std::atomic<void *> *>(arg) = data;
+        return UCS_INPROGRESS;
+    };
+    ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(b.worker, &handler));
+    int fd;
+    ASSERT_EQ(UCS_OK, ucp_worker_get_efd(b.worker, &fd));
+    std::atomic<bool> stop{false};
+    std::atomic<unsigned> asleep{0}; // times
+    std::thread sleeper([&] {
+        while (!stop) {
+            if (ucp_worker_progress(b.worker) == 0 && ucp_worker_arm(b.worker) == UCS_OK) {
+                ++asleep;
+                pollfd p = {fd, POLLIN, 0};
+                poll(&p, 1, -1);
+            }
+        }
+    });
+    std::vector<char> out(100000, 's'), in(out.size());
+    for (unsigned round = 0; round < 20; ++round) {
+        desc = nullptr;
+        ucp_request_param_t p = {};
+        p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+        p.flags = UCP_AM_SEND_FLAG_RNDV;
+        void *s = ucp_am_send_nbx(to_b, 1, nullptr, 0, out.data(), out.size(), &p);
+        bool came = run_until({&a}, [&] { return desc.load() != nullptr; });
+        unsigned before = asleep;
+        ucp_worker_signal(b.worker);
+        if (!came || !run_until({&a}, [&] { return asleep != before; })) {
+            ADD_FAILURE() << "it does not sleep";
+            break;
+        }
+        std::atomic<bool> called{false};
+        ucp_request_param_t q = {};
+        q.op_attr_mask =
+            UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+        q.user_data = &called;
+        q.cb.recv_am = [](void *, ucs_status_t status, size_t, void *arg) {
+            EXPECT_EQ(UCS_OK, status);
+            *static_cast<std::atomic<bool> *>(arg) = true;
+        };
+        void *r = ucp_am_recv_data_nbx(b.worker, desc, in.data(), in.size(), &q);
+        if (!run_until({&a}, [&] { return called.load(); })) {
+            ADD_FAILURE() << "it is not woken in round " << round;
+            break;
+        }
+        EXPECT_EQ(UCS_OK, wait({&a}, r));
+        EXPECT_EQ(UCS_OK, wait({&a}, s));
+    }
+    stop = true;
+    ucp_worker_signal(b.worker);
+    sleeper.join();
+    EXPECT_EQ(UCS_OK, finish(close_nb(to_b)));
+}
+
 UCP_TEST_OVER(ucp_threads, "sm,self", "ofi_shm,self", "tcp,self", "all");
 
 } // namespace

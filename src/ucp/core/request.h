@@ -71,6 +71,7 @@ enum req_flags : uint32_t {
     REQ_SENT = 1u << 11,    // every byte was given to the lane
     REQ_WAITALL = 1u << 12, // stream receive: only the full length completes
     REQ_COPY = 1u << 13,    // the user wants the buffer back soon
+    REQ_LATER = 1u << 14,   // a read for it that ends inside the posting call counts later
 };
 
 // What an outstanding request waits for. An answer of the peer that finds another phase is stale.

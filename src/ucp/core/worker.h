@@ -112,8 +112,15 @@ struct ucp_worker {
     ucp::wakeup &own_wakeup();
     // From now on the peers of endpoints with error handling are checked.
     void start_keepalive();
-    // Ask for a call of progress_slow() in the next round (owner thread).
-    void schedule() noexcept { has_events.store(true, std::memory_order_release); }
+    // Ask for a call of progress_slow() in the next round. The caller has the lock; who would make
+    // that round may sleep.
+    void schedule() noexcept
+    {
+        has_events.store(true, std::memory_order_release);
+        if (UCS_UNLIKELY(lock.enabled())) {
+            wake();
+        }
+    }
 
     ucp_ep *find_ep(uint64_t id) const noexcept { return ep_ids.find(id); }
 

@@ -17,14 +17,26 @@ namespace {
 // More than the messages that fit between two processes.
 constexpr unsigned ROUNDS_UNDER_TRAFFIC = 512;
 
-} // namespace
-
-bool settling::concerns(const ucp_request *req) noexcept
+// Without error handling nobody closes by force.
+bool may_have_changed(const ucp_request *req) noexcept
 {
     const ucp_ep *ep = req->ep;
     const lane &l = ep->lanes[req->rndv.lane];
     return ep->err_mode != UCP_ERR_HANDLING_MODE_NONE &&
            ep->worker->context->resources[l.iface->resource].cls == tl_class::shm;
+}
+
+bool is_too_early(const ucp_request *req) noexcept
+{
+    constexpr uint32_t inside = REQ_POSTING | REQ_LATER;
+    return (req->flags & inside) == inside;
+}
+
+} // namespace
+
+bool settling::concerns(const ucp_request *req) noexcept
+{
+    return may_have_changed(req) || is_too_early(req);
 }
 
 bool settling::add(ucp_request *req) noexcept
@@ -34,7 +46,7 @@ bool settling::add(ucp_request *req) noexcept
         return false;
     }
     try {
-        reads_.push_back({id, 0});
+        reads_.push_back({id, may_have_changed(req) ? 0 : ROUNDS_UNDER_TRAFFIC});
     } catch (const std::bad_alloc &) {
         return false;
     }

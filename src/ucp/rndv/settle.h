@@ -3,7 +3,8 @@
 // Messages that were read out of the memory of another process of this host. Such a read asks
 // nobody: if the sender has closed its endpoint by force, its user may have changed the buffer
 // before it was read. The close notice was posted before that, so the read counts once everything
-// that the sender had posted is read, too.
+// that the sender had posted is read, too. Where the user is not to be called inside of the call
+// that posted it, a read that ended there counts in the next round.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace ucp {
 
 class settling {
   public:
-    // Whether this finished read has to wait; without error handling nobody closes by force.
+    // Whether this finished read has to wait.
     static bool concerns(const ucp_request *req) noexcept;
 
     // False: there is no memory to remember it with, and nothing has changed.

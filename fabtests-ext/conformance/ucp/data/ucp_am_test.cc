@@ -5,6 +5,7 @@
 #include "fabtests-ext/common/ucp_region.h"
 
 #include <deque>
+#include <poll.h>
 
 namespace {
 
@@ -598,6 +599,158 @@ TEST_P(ucp_am, b077_kept_data_is_aligned)
 
 UCP_TEST_OVER_ALL(ucp_am);
 
+// A rendezvous whose bytes may be there when ucp_am_recv_data_nbx() returns, while its callback
+// comes from progress.
+class ucp_am_later : public ucp_am {
+  protected:
+    // Arming is not to answer busy for another reason.
+    ucp_am_later() { opts.config = {{"ARM_POLL_TIME", "0"}}; }
+
+    void SetUp() override
+    {
+        opts.features |= UCP_FEATURE_WAKEUP;
+        ucp_am::SetUp();
+        set();
+        answer = UCS_INPROGRESS;
+    }
+
+    void *receive(ucp_worker_h worker)
+    {
+        in.assign(data.size(), 0);
+        calls.clear();
+        ucp_request_param_t p = {};
+        p.op_attr_mask =
+            UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+        p.cb.recv_am = [](void *request, ucs_status_t status, size_t, void *arg) {
+            auto *self = static_cast<ucp_am_later *>(arg);
+            self->calls.push_back(status);
+            if (self->frees) {
+                ucp_request_free(request);
+            }
+        };
+        p.user_data = this;
+        void *r = ucp_am_recv_data_nbx(worker, got.front().desc, in.data(), in.size(), &p);
+        got.clear();
+        return r;
+    }
+
+    const std::vector<char> data = pattern(100000);
+    std::vector<char> in;
+    bool frees = false; // the callback gives the request back
+    std::vector<ucs_status_t> calls;
+    const std::vector<ucs_status_t> once{UCS_OK};
+};
+
+// UCXX takes a callback inside of the call for an error.
+TEST_P(ucp_am_later, calls_back_from_progress)
+{
+    for (int round = 0; round < 3; ++round) {
+        void *s = send({}, data, UCP_AM_SEND_FLAG_RNDV);
+        ASSERT_TRUE(arrived());
+        void *r = receive(b().worker);
+        ASSERT_TRUE(UCS_PTR_IS_PTR(r));
+        EXPECT_TRUE(calls.empty()) << "it was called inside of the call";
+        EXPECT_EQ(UCS_INPROGRESS, ucp_request_check_status(r));
+        ASSERT_TRUE(until([&] { return !calls.empty(); }));
+        EXPECT_EQ(once, calls);
+        EXPECT_TRUE(in == data);
+        EXPECT_EQ(UCS_OK, finish(r));
+        EXPECT_EQ(UCS_OK, finish(s));
+    }
+}
+
+TEST_P(ucp_am_later, two_received_in_callbacks_of_each_other)
+{
+    void *sends[] = {send({}, data, UCP_AM_SEND_FLAG_RNDV), send({}, data, UCP_AM_SEND_FLAG_RNDV)};
+    ASSERT_TRUE(arrived(2));
+    struct second {
+        ucp_worker_h worker;
+        void *desc;
+        std::vector<char> in;
+        void *request = nullptr;
+        bool is_outside = true;
+        int calls = 0;
+    } next{b().worker, got.back().desc, std::vector<char>(data.size())};
+    ucp_request_param_t p = {};
+    p.op_attr_mask =
+        UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    p.user_data = &next;
+    p.cb.recv_am = [](void *, ucs_status_t, size_t, void *arg) {
+        auto *n = static_cast<second *>(arg);
+        ucp_request_param_t q = {};
+        q.op_attr_mask =
+            UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+        q.user_data = n;
+        q.cb.recv_am = [](void *, ucs_status_t status, size_t, void *to) {
+            static_cast<second *>(to)->calls += status == UCS_OK;
+        };
+        n->request = ucp_am_recv_data_nbx(n->worker, n->desc, n->in.data(), n->in.size(), &q);
+        n->is_outside = n->calls == 0;
+    };
+    in.assign(data.size(), 0);
+    void *r = ucp_am_recv_data_nbx(b().worker, got.front().desc, in.data(), in.size(), &p);
+    ASSERT_TRUE(UCS_PTR_IS_PTR(r));
+    ASSERT_TRUE(until([&] { return next.calls != 0; }));
+    EXPECT_TRUE(next.is_outside);
+    EXPECT_EQ(1, next.calls);
+    EXPECT_TRUE(in == data && next.in == data);
+    for (void *request : {r, next.request, sends[0], sends[1]}) {
+        EXPECT_EQ(UCS_OK, finish(request));
+    }
+}
+
+// Nothing else will happen: what was read already keeps the worker from sleeping.
+TEST_P(ucp_am_later, a_program_that_only_waits_for_the_descriptor_is_called)
+{
+    int fd;
+    ASSERT_EQ(UCS_OK, ucp_worker_get_efd(b().worker, &fd));
+    for (int round = 0; round < 3; ++round) {
+        void *s = send({}, data, UCP_AM_SEND_FLAG_RNDV);
+        ASSERT_TRUE(arrived());
+        progress_for(0); // what the message has left
+        void *r = receive(b().worker);
+        ASSERT_TRUE(UCS_PTR_IS_PTR(r));
+        while (calls.empty()) {
+            ucs_status_t status = ucp_worker_arm(b().worker);
+            if (status == UCS_OK) {
+                pollfd p = {fd, POLLIN, 0};
+                ASSERT_TRUE(is_self() ? poll(&p, 1, int(patience * 1000)) == 1
+                                      : run_until({&a()}, [&] { return poll(&p, 1, 0) == 1; }))
+                    << "nothing wakes it";
+            } else {
+                ASSERT_EQ(UCS_ERR_BUSY, status);
+            }
+            ucp_worker_progress(b().worker);
+        }
+        EXPECT_EQ(once, calls);
+        EXPECT_EQ(UCS_OK, finish(r));
+        EXPECT_EQ(UCS_OK, finish(s));
+    }
+}
+
+TEST_P(ucp_am_later, the_end_of_the_worker_ends_it)
+{
+    entity first(opts), second(opts);
+    entity &to = is_self() ? first : second;
+    ucp_ep_h ep;
+    ASSERT_EQ(UCS_OK, create_ep(first, to.address(), &ep));
+    set(1, 0, to.worker);
+    ucp_request_param_t p = {};
+    p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    p.flags = UCP_AM_SEND_FLAG_RNDV;
+    void *s = ucp_am_send_nbx(ep, 1, nullptr, 0, data.data(), data.size(), &p);
+    ASSERT_TRUE(run_until({&first, &second}, [&] { return !got.empty(); }));
+    frees = true;
+    ASSERT_TRUE(UCS_PTR_IS_PTR(receive(to.worker)) && UCS_PTR_IS_PTR(s));
+    ucp_request_free(s);
+    ASSERT_TRUE(calls.empty());
+    ucp_worker_destroy(to.worker);
+    to.worker = nullptr;
+    EXPECT_EQ(std::vector<ucs_status_t>{UCS_ERR_CANCELED}, calls);
+}
+
+UCP_TEST_OVER_ALL(ucp_am_later);
+
 // ---- messages to an endpoint that its owner has closed
 
 class ucp_am_closed : public ucp_am {
@@ -673,6 +826,32 @@ TEST_P(ucp_am_closed, b075_what_needs_an_answer_ends_all_the_same)
             EXPECT_EQ(UCS_OK, finish(flush_nb(m.reply_ep)));
         }
     }
+}
+
+// Its bytes have come, its callback has not.
+TEST_P(ucp_am_closed, a_received_rendezvous_ends_with_the_endpoint_that_is_closed_by_force)
+{
+    answer = UCS_INPROGRESS;
+    void *s = send({}, pattern(100000), UCP_AM_SEND_FLAG_RNDV);
+    ASSERT_TRUE(arrived());
+    int calls = 0;
+    landing.assign(100000, 0);
+    ucp_request_param_t p = {};
+    p.op_attr_mask =
+        UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    p.cb.recv_am = [](void *, ucs_status_t, size_t, void *arg) { ++*static_cast<int *>(arg); };
+    p.user_data = &calls;
+    void *r =
+        ucp_am_recv_data_nbx(b().worker, got.front().desc, landing.data(), landing.size(), &p);
+    ASSERT_TRUE(UCS_PTR_IS_PTR(r));
+    EXPECT_EQ(0, calls);
+    void *close = close_nb(ba, true);
+    ba = nullptr;
+    EXPECT_EQ(UCS_OK, finish(close));
+    EXPECT_EQ(UCS_ERR_CANCELED, finish(r));
+    progress_for(0.02);
+    EXPECT_EQ(1, calls);
+    EXPECT_NE(UCS_INPROGRESS, finish(s));
 }
 
 UCP_TEST_OVER_ALL(ucp_am_closed);
