@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,11 +237,113 @@ typedef struct {
     int mode;
 } opening_t;
 
+/* How many of the ucp_ functions that a library calls are ours; -1: that cannot be told. */
+static int served_by_ours(void *library, const void *any_of_ours)
+{
+    const ElfW(Rela) * tables[2] = {NULL, NULL};
+    size_t sizes[2] = {0, 0}, i, k;
+    const ElfW(Sym) *symbols = NULL;
+    const char *names = NULL;
+    const ElfW(Dyn) * entry;
+    struct link_map *map;
+    Dl_info own, server;
+    int count = 0;
+
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || dladdr(any_of_ours, &own) == 0) {
+        return -1;
+    }
+    for (entry = map->l_ld; entry->d_tag != DT_NULL; ++entry) {
+        switch (entry->d_tag) {
+        case DT_SYMTAB:
+            symbols = (const void *)entry->d_un.d_ptr;
+            break;
+        case DT_STRTAB:
+            names = (const void *)entry->d_un.d_ptr;
+            break;
+        case DT_JMPREL:
+            tables[0] = (const void *)entry->d_un.d_ptr;
+            break;
+        case DT_PLTRELSZ:
+            sizes[0] = entry->d_un.d_val;
+            break;
+        case DT_RELA:
+            tables[1] = (const void *)entry->d_un.d_ptr;
+            break;
+        case DT_RELASZ:
+            sizes[1] = entry->d_un.d_val;
+            break;
+        }
+    }
+    if (symbols == NULL || names == NULL) {
+        return -1;
+    }
+    for (k = 0; k < 2; ++k) {
+        for (i = 0; i < sizes[k] / sizeof(ElfW(Rela)); ++i) {
+            const ElfW(Rela) *r = &tables[k][i];
+            const char *name = names + symbols[r->r_info >> 32].st_name; /* 64 bits */
+            void *target;
+
+            if (strncmp(name, "ucp_", 4) == 0) {
+                memcpy(&target, (const char *)map->l_addr + r->r_offset, sizeof(target));
+                count += dladdr(target, &server) != 0 && server.dli_fbase == own.dli_fbase;
+            }
+        }
+    }
+    return count;
+}
+
+/* A UCX that calls us where it means itself: it is told so, and plain calls of a program are ours.
+ */
+static int is_refused(void *library)
+{
+    ucs_status_t (*read)(const char *, const char *, ucp_config_t **);
+    ucp_config_t *config = NULL;
+    ucp_params_t params = {0};
+    ucp_context_h context;
+    ucs_status_t with, without;
+    ucp_calls_t c;
+
+    params.field_mask = UCP_PARAM_FIELD_FEATURES;
+    params.features = UCP_FEATURE_TAG;
+    if (!find_ucp(library, &c) || !look_up(library, "ucp_config_read", &read) ||
+        read(NULL, NULL, &config) != UCS_OK) {
+        return 0;
+    }
+    without = c.init(1, 13, &params, NULL, &context);
+    with = c.init(1, 13, &params, config, &context); /* it stays: who would take it back is ours */
+    if (without != UCS_ERR_UNSUPPORTED || with != UCS_ERR_UNSUPPORTED) {
+        printf("    ucp_init: %d, with a configuration %d\n", without, with);
+        return 0;
+    }
+    return use_ucp(RTLD_DEFAULT, own_version);
+}
+
+static int is_loaded_with_ucp(const library_t *l)
+{
+    return l == &libraries[ucx] || l == &libraries[mpi];
+}
+
+/* A library that is opened for all to see serves the calls of those that are opened after it. */
+static int use_opened(const opening_t *o, int i, void **handles, int ours_at)
+{
+    int ours_first = o->mode == RTLD_GLOBAL && ours_at >= 0 && ours_at < i, served;
+
+    if (ours_at >= 0 && is_loaded_with_ucp(o->order[i])) {
+        served = served_by_ours(handles[i], dlsym(handles[ours_at], "ucp_init_version"));
+        if (ours_first ? served <= 0 : served != 0) {
+            printf("    %d of its calls are ours\n", served);
+            return 0;
+        }
+    }
+    return ours_first && o->order[i] == &libraries[ucx] ? is_refused(handles[i])
+                                                        : o->order[i]->use(handles[i]);
+}
+
 static int run_opening(const void *arg)
 {
     const opening_t *o = arg;
     void *handles[library_count];
-    int i, round, ok = 1;
+    int i, round, ours_at = -1, ok = 1;
 
     for (i = 0; i < o->count; ++i) {
         handles[i] = dlopen(o->order[i]->file, o->mode | RTLD_NOW);
@@ -248,13 +351,14 @@ static int run_opening(const void *arg)
             printf("    %s\n", dlerror());
             return 0;
         }
+        ours_at = o->order[i] == &libraries[ours] ? i : ours_at;
     }
     for (round = 0; round < 2; ++round) {
         for (i = 0; i < o->count; ++i) {
             if (round == 1 && o->order[i]->use == use_mpi) {
                 continue; /* once for each process */
             }
-            if (!o->order[i]->use(handles[i])) {
+            if (!use_opened(o, i, handles, ours_at)) {
                 printf("    %s does not work\n", o->order[i]->name);
                 ok = 0;
             }
@@ -280,22 +384,6 @@ static const char *name_of_mode(int mode)
                                  : "RTLD_DEEPBIND";
 }
 
-/* A library that is opened for all to see serves the calls of UCX's own libraries, too, which have
- * the same names: a UCX that is opened after that would call ours. RTLD_DEEPBIND is the way around
- * it. */
-static int is_possible(const opening_t *o)
-{
-    int i, ours_is_open = 0;
-
-    for (i = 0; i < o->count; ++i) {
-        if (ours_is_open && (o->order[i] == &libraries[ucx] || o->order[i] == &libraries[mpi])) {
-            return o->mode != RTLD_GLOBAL;
-        }
-        ours_is_open = ours_is_open || o->order[i] == &libraries[ours];
-    }
-    return 1;
-}
-
 static void try_opening(const opening_t *o)
 {
     char what[256];
@@ -306,9 +394,7 @@ static void try_opening(const opening_t *o)
         size_t used = strlen(what);
         snprintf(what + used, sizeof(what) - used, "%s %s", i ? "," : "", o->order[i]->name);
     }
-    if (is_possible(o)) {
-        report(in_child(run_opening, o), what);
-    }
+    report(in_child(run_opening, o), what);
 }
 
 /* All orders of three, by choosing the first and the second. */

@@ -5,6 +5,7 @@
 
 #include "ucs/check.h"
 #include "ucs/error.h"
+#include "ucs/other_ucx.h"
 
 #include <algorithm>
 #include <cstring>
@@ -261,6 +262,10 @@ extern "C" {
 ucs_status_t ucp_config_read(const char *env_prefix, const char *filename, ucp_config_t **config_p)
 {
     UCS_CHECK_ARG(config_p, "ucp_config_read: config_p must not be NULL");
+    ucs_status_t status = ucs::refuse_other_ucx("ucp_config_read", __builtin_return_address(0));
+    if (status != UCS_OK) {
+        return status;
+    }
     return ucs::guard([&] { *config_p = new ucp_config(env_prefix, filename); });
 }
 

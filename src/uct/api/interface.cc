@@ -6,6 +6,7 @@
 #include "ucs/check.h"
 #include "ucs/device_memory.h"
 #include "ucs/error.h"
+#include "ucs/other_ucx.h"
 #include "ucs/stats/stats.h"
 #include "uct/base/cm.h"
 #include "uct/base/component.h"
@@ -30,6 +31,11 @@ ucs_status_t uct_query_components(uct_component_h **components_p, unsigned *num_
 {
     UCS_CHECK_ARG(components_p, "uct_query_components: components_p must not be NULL");
     UCS_CHECK_ARG(num_components_p, "uct_query_components: num_components_p must not be NULL");
+    ucs_status_t status =
+        ucs::refuse_other_ucx("uct_query_components", __builtin_return_address(0));
+    if (status != UCS_OK) {
+        return status;
+    }
     return ucs::guard([&] {
         const auto &all = uct::components();
         auto *list =
