@@ -465,8 +465,8 @@ UCS_EXPORT ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data
     req->info = info;
     req->flags |= ucp::REQ_POSTING;
     if (param->op_attr_mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) {
-        req->flags |=
-            ucp::REQ_LATER; // UCX reads nothing inside this call, and its users count on that
+        // UCX reads nothing inside this call but over self alone, and its users count on that.
+        req->flags |= ucp::REQ_LATER;
     }
     ucp::rndv_recv(req, static_cast<const ucp::wire::rts_hdr *>(desc->data));
     ucp::let_go(desc);

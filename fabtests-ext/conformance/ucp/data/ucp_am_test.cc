@@ -603,12 +603,8 @@ UCP_TEST_OVER_ALL(ucp_am);
 // comes from progress.
 class ucp_am_later : public ucp_am {
   protected:
-    // Arming is not to answer busy for another reason.
-    ucp_am_later() { opts.config = {{"ARM_POLL_TIME", "0"}}; }
-
     void SetUp() override
     {
-        opts.features |= UCP_FEATURE_WAKEUP;
         ucp_am::SetUp();
         set();
         answer = UCS_INPROGRESS;
@@ -699,8 +695,41 @@ TEST_P(ucp_am_later, two_received_in_callbacks_of_each_other)
     }
 }
 
+TEST_P(ucp_am_later, the_end_of_the_worker_ends_it)
+{
+    entity first(opts), second(opts);
+    entity &to = is_self() ? first : second;
+    ucp_ep_h ep;
+    ASSERT_EQ(UCS_OK, create_ep(first, to.address(), &ep));
+    set(1, 0, to.worker);
+    ucp_request_param_t p = {};
+    p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    p.flags = UCP_AM_SEND_FLAG_RNDV;
+    void *s = ucp_am_send_nbx(ep, 1, nullptr, 0, data.data(), data.size(), &p);
+    ASSERT_TRUE(run_until({&first, &second}, [&] { return !got.empty(); }));
+    frees = true;
+    ASSERT_TRUE(UCS_PTR_IS_PTR(receive(to.worker)) && UCS_PTR_IS_PTR(s));
+    ucp_request_free(s);
+    ASSERT_TRUE(calls.empty());
+    ucp_worker_destroy(to.worker);
+    to.worker = nullptr;
+    EXPECT_EQ(std::vector<ucs_status_t>{UCS_ERR_CANCELED}, calls);
+}
+
+UCP_TEST_OVER_ALL(ucp_am_later);
+
+class ucp_am_asleep : public ucp_am_later {
+  protected:
+    // Arming is not to answer busy for another reason.
+    ucp_am_asleep()
+    {
+        opts.features |= UCP_FEATURE_WAKEUP;
+        opts.config = {{"ARM_POLL_TIME", "0"}};
+    }
+};
+
 // Nothing else will happen: what was read already keeps the worker from sleeping.
-TEST_P(ucp_am_later, a_program_that_only_waits_for_the_descriptor_is_called)
+TEST_P(ucp_am_asleep, a_program_that_only_waits_for_the_descriptor_is_called)
 {
     int fd;
     ASSERT_EQ(UCS_OK, ucp_worker_get_efd(b().worker, &fd));
@@ -728,28 +757,7 @@ TEST_P(ucp_am_later, a_program_that_only_waits_for_the_descriptor_is_called)
     }
 }
 
-TEST_P(ucp_am_later, the_end_of_the_worker_ends_it)
-{
-    entity first(opts), second(opts);
-    entity &to = is_self() ? first : second;
-    ucp_ep_h ep;
-    ASSERT_EQ(UCS_OK, create_ep(first, to.address(), &ep));
-    set(1, 0, to.worker);
-    ucp_request_param_t p = {};
-    p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-    p.flags = UCP_AM_SEND_FLAG_RNDV;
-    void *s = ucp_am_send_nbx(ep, 1, nullptr, 0, data.data(), data.size(), &p);
-    ASSERT_TRUE(run_until({&first, &second}, [&] { return !got.empty(); }));
-    frees = true;
-    ASSERT_TRUE(UCS_PTR_IS_PTR(receive(to.worker)) && UCS_PTR_IS_PTR(s));
-    ucp_request_free(s);
-    ASSERT_TRUE(calls.empty());
-    ucp_worker_destroy(to.worker);
-    to.worker = nullptr;
-    EXPECT_EQ(std::vector<ucs_status_t>{UCS_ERR_CANCELED}, calls);
-}
-
-UCP_TEST_OVER_ALL(ucp_am_later);
+UCP_TEST_OVER_ALL(ucp_am_asleep);
 
 // ---- messages to an endpoint that its owner has closed
 
