@@ -6,6 +6,7 @@
 #include "ucs/compiler.h"
 #include "ucs/log.h"
 #include "ucs/log_file.h"
+#include "ucs/other_ucx.h"
 
 #include <atomic>
 #include <cstdio>
@@ -57,6 +58,9 @@ UCS_EXPORT void ucs_log_dispatch(const char *file, unsigned line, const char *fu
 
 UCS_EXPORT void ucs_log_push_handler(ucs_log_func_t handler)
 {
+    if (ucs::is_other_ucs(__builtin_return_address(0))) {
+        return; // what it prints by comes to the handler that is here, and would print all twice
+    }
     std::lock_guard lock(stack_mutex);
     unsigned size = stack_size.load();
     if (handler && size < most_handlers) {

@@ -13,4 +13,7 @@ namespace ucs {
 // UCS_ERR_UNSUPPORTED, and a line in the log, if `call` returns to the libucp or libuct of a UCX.
 ucs_status_t refuse_other_ucx(const char *call, const void *return_address) noexcept;
 
+// Whether the code at `address` is that of the libucs of a UCX.
+bool is_other_ucs(const void *address) noexcept;
+
 } // namespace ucs
