@@ -38,6 +38,12 @@ size_t entry_size(fi_cq_format format)
     }
 }
 
+// The messages of a buffer that they share end one after the other.
+bool stays_posted(const request &r, uint64_t flags)
+{
+    return (r.flags & FI_MULTI_RECV) && !(flags & FI_MULTI_RECV);
+}
+
 ssize_t read(fid_cq *fid, void *buffer, size_t count)
 {
     constexpr size_t most = 16;
@@ -52,18 +58,23 @@ ssize_t read(fid_cq *fid, void *buffer, size_t count)
         e->release(false);
     }
     fi_cq_tagged_entry entries[most];
-    ssize_t n = queue->read_inner(entries, std::min(count, most));
     size_t size = entry_size(queue->format);
+    if (queue->take_released(entries)) {
+        memcpy(buffer, entries, size);
+        return 1;
+    }
+    ssize_t n = queue->read_inner(entries, std::min(count, most));
     ssize_t seen = 0;
     // The formats are beginnings of each other.
     for (ssize_t i = 0; i < n; ++i) {
         auto *r = static_cast<request *>(entries[i].op_context);
-        if (!r || queue->completed(r, entries[i], &entries[i].op_context)) {
+        if (!r || queue->completed(r, &entries[i])) {
             memcpy(static_cast<char *>(buffer) + static_cast<size_t>(seen++) * size, &entries[i],
                    size);
         }
     }
     if (n == -FI_EAGAIN) {
+        queue->end_early();
         std::lock_guard guard(queue->mutex);
         return queue->lost.empty() ? n : -FI_EAVAIL;
     }
@@ -85,7 +96,11 @@ ssize_t readerr(fid_cq *fid, fi_cq_err_entry *entry, uint64_t flags)
     ssize_t n = fi_cq_readerr(queue->inner.get(), entry, flags);
     if (n == 1 && entry->op_context) {
         auto *r = static_cast<request *>(entry->op_context);
-        queue->finish(r, &entry->op_context); // an error is seen in any case
+        if (r->flags & FI_MULTI_RECV) {
+            queue->failed_in_shared(r, entry);
+        } else {
+            queue->finish(r, &entry->op_context); // an error is seen in any case
+        }
     }
     std::lock_guard guard(queue->mutex);
     if (n == -FI_EAGAIN && !queue->lost.empty()) {
@@ -153,13 +168,61 @@ void cq::fail(request *r, int error)
     lost.push_back(entry);
 }
 
-bool cq::completed(request *r, const fi_cq_tagged_entry &entry, void **context)
+bool cq::completed(request *r, fi_cq_tagged_entry *entry)
 {
-    if ((r->flags & FI_MULTI_RECV) && !(entry.flags & FI_MULTI_RECV)) {
-        *context = r->context;
+    bool alone = (r->flags & FI_MULTI_RECV) && home->about->releases_alone;
+    if (alone && (entry->flags & FI_MULTI_RECV)) {
+        entry->flags &= ~FI_MULTI_RECV;
+        std::lock_guard guard(mutex);
+        released.push_back(r);
+    }
+    if (stays_posted(*r, entry->flags)) {
+        entry->op_context = r->context;
         return r->reported && r->owner;
     }
-    return finish(r, context);
+    return finish(r, &entry->op_context);
+}
+
+// The inner core's errors overtake its completions.
+void cq::failed_in_shared(request *r, fi_cq_err_entry *entry)
+{
+    entry->op_context = r->context;
+    if (entry->flags & FI_MULTI_RECV) {
+        r->check_iovecs(*home->about);
+        r->caller = nullptr;
+        std::lock_guard guard(mutex);
+        early.push_back(r);
+    }
+}
+
+void cq::end_early()
+{
+    std::vector<request *> over;
+    {
+        std::lock_guard guard(mutex);
+        over.swap(early);
+    }
+    for (request *r : over) {
+        void *context;
+        finish(r, &context);
+    }
+}
+
+bool cq::take_released(fi_cq_tagged_entry *entry)
+{
+    *entry = {};
+    entry->flags = FI_MULTI_RECV;
+    request *r = nullptr;
+    do {
+        std::unique_lock guard(mutex);
+        if (released.empty()) {
+            return false;
+        }
+        r = released.front();
+        released.pop_front();
+        guard.unlock();
+    } while (!finish(r, &entry->op_context));
+    return true;
 }
 
 bool cq::finish(request *r, void **context)

@@ -38,7 +38,8 @@ int trywait(fid_fabric *f, fid_t *fids, int count)
             std::lock_guard held(e->mutex);
             return !e->held.empty();
         };
-        if (std::any_of(queue->senders.begin(), queue->senders.end(), holds)) {
+        if (!queue->released.empty() ||
+            std::any_of(queue->senders.begin(), queue->senders.end(), holds)) {
             return -FI_EAGAIN;
         }
         fid = &queue->inner->fid;

@@ -65,6 +65,7 @@ struct profile {
     size_t order_size;     // of the largest put or get that has an order
     bool order_on_request; // what the hints do not ask for is not kept
     bool keeps_iovecs;     // the caller's iovecs are read until the operation is over
+    bool releases_alone;   // a shared receive buffer, and not with its last message
     bool has_descriptor;   // completion queues can be waited for: see waits()
     by_itself does;
     unsigned refuses_one_of; // posts; 0: none
@@ -270,6 +271,8 @@ struct cq {
     std::unordered_set<request *> requests; // in flight
     std::set<ep *> senders;
     std::vector<fi_cq_err_entry> lost; // what the inner core refused after the user's post
+    std::deque<request *> released;    // shared buffers whose user is still to be told
+    std::vector<request *> early;      // shared buffers that were released before their completions
     std::atomic<bool> was_read;        // since the device last looked
 
     ~cq();
@@ -281,8 +284,15 @@ struct cq {
     ssize_t read_inner(void *entries, size_t count);
     // Ends a request that was held with an error, which the user reads next.
     void fail(request *r, int error);
-    // What the user is to see of a completion; takes the request out unless more will come.
-    bool completed(request *r, const fi_cq_tagged_entry &entry, void **context);
+    // Makes of a completion what the user is to see; false: nothing. Takes the request out unless
+    // more will come.
+    bool completed(request *r, fi_cq_tagged_entry *entry);
+    // The same for a message that failed in a shared buffer.
+    void failed_in_shared(request *r, fi_cq_err_entry *entry);
+    // All completions were read.
+    void end_early();
+    // The release of a shared buffer, where it is a completion of its own.
+    bool take_released(fi_cq_tagged_entry *entry);
     // Takes a request out; returns what the user is to see of it, false: nothing.
     bool finish(request *r, void **context);
 };

@@ -246,6 +246,71 @@ TEST(strict_core, a_domain_and_an_endpoint_without_the_key_are_refused)
     EXPECT_EQ(0, fi_close(&fabric->fid));
 }
 
+// A buffer that has room for two messages of 16 bytes, and for a third of less than that.
+struct shared_buffer {
+    pair both;
+    char room[40] = {};
+    iovec piece{room, sizeof(room)};
+
+    explicit shared_buffer(const std::string &core) : both(core)
+    {
+        size_t least = 16;
+        fid_ep *ep = both.b->ep;
+        EXPECT_EQ(
+            0, fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof(least)));
+        void *desc = fi_mr_desc(both.region(*both.b, room, sizeof(room)));
+        fi_msg message{&piece, &desc, 1, FI_ADDR_UNSPEC, this, 0};
+        EXPECT_EQ(0, fi_recvmsg(ep, &message, FI_MULTI_RECV | FI_COMPLETION));
+    }
+    void send(const std::string &bytes) const
+    {
+        EXPECT_EQ(0, fi_inject(both.a->ep, bytes.data(), bytes.size(), both.to_b));
+    }
+    // What a completion says of the buffer; 0: the message was longer than what was left.
+    uint64_t next() const
+    {
+        fi_cq_data_entry entry, sent;
+        ssize_t n;
+        while ((n = fi_cq_read(both.b->cq, &entry, 1)) == -FI_EAGAIN) {
+            both.a->poll(&sent);
+        }
+        fi_cq_err_entry error{};
+        if (n == -FI_EAVAIL && fi_cq_readerr(both.b->cq, &error, 0) == 1) {
+            EXPECT_EQ(FI_ETRUNC, error.err);
+        }
+        EXPECT_EQ(this, n == 1 ? entry.op_context : error.op_context);
+        return n == 1 ? entry.flags & (FI_RECV | FI_MULTI_RECV) : 0;
+    }
+};
+
+TEST(strict_core, a_shared_buffer_is_released_with_its_last_message_or_alone)
+{
+    for (const char *core : {"cxi", "efa", "opx", "psm3"}) {
+        shared_buffer b(core);
+        b.send(std::string(16, 'x'));
+        b.send(std::string(16, 'x'));
+        EXPECT_EQ(FI_RECV, b.next()) << core;
+        if (std::string(core) == "efa") {
+            EXPECT_EQ(FI_RECV, b.next());
+            EXPECT_EQ(FI_MULTI_RECV, b.next());
+        } else {
+            EXPECT_EQ(FI_RECV | FI_MULTI_RECV, b.next()) << core;
+        }
+        EXPECT_EQ(std::string(32, 'x'), std::string(b.room, 32)) << core;
+    }
+}
+
+TEST(strict_core, a_message_that_is_longer_than_what_is_left_of_its_buffer_is_an_error)
+{
+    for (const char *core : {"cxi", "psm3"}) {
+        shared_buffer b(core);
+        b.send(std::string(16, 'x'));
+        EXPECT_EQ(FI_RECV, b.next()) << core;
+        b.send(std::string(32, 'y'));
+        EXPECT_EQ(0u, b.next()) << core;
+    }
+}
+
 // What a fabric forbids. The core has threads, so each death has a process of its own.
 class strict_core_death_test : public testing::Test {
   protected:

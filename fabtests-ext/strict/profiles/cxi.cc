@@ -23,6 +23,7 @@ constexpr profile all[] = {{
     .order_size = SIZE_MAX,
     .order_on_request = true,
     .keeps_iovecs = false,
+    .releases_alone = false,
     .has_descriptor = true,
     .does = by_itself::everything,
     .refuses_one_of = 16,

@@ -23,6 +23,7 @@ constexpr profile all[] = {{
     .order_size = 0,
     .order_on_request = false,
     .keeps_iovecs = true,
+    .releases_alone = false,
     .has_descriptor = false,
     .does = by_itself::sending,
     .refuses_one_of = 16,

@@ -23,6 +23,7 @@ constexpr profile all[] = {{
     .order_size = 4096,
     .order_on_request = false,
     .keeps_iovecs = false,
+    .releases_alone = false,
     .has_descriptor = false,
     .does = by_itself::everything,
     .refuses_one_of = 64,

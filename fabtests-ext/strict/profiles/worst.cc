@@ -23,6 +23,7 @@ constexpr profile all[] = {{
     .order_size = 0,
     .order_on_request = true,
     .keeps_iovecs = true,
+    .releases_alone = false,
     .has_descriptor = false,
     .does = by_itself::nothing,
     .refuses_one_of = 8,
