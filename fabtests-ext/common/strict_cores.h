@@ -2,6 +2,7 @@
 // Makes libfabric find the strict cores of this build; before its first use.
 #pragma once
 
+#include <cctype>
 #include <climits>
 #include <cstdlib>
 #include <string>
@@ -27,6 +28,26 @@ class environment {
 
   private:
     const char *name_;
+};
+
+// While it lives, whether messages over the transport share receive buffers.
+struct sharing {
+    std::string setting;
+    environment is;
+
+    explicit sharing(const std::string &transport, const char *value = "y")
+        : setting("UCX_" + upper(transport) + "_MULTI_RECV"), is(setting.c_str(), value)
+    {
+    }
+
+  private:
+    static std::string upper(std::string text)
+    {
+        for (char &c : text) {
+            c = static_cast<char>(toupper(c));
+        }
+        return text;
+    }
 };
 
 inline bool use_strict_cores()

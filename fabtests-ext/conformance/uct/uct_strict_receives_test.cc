@@ -3,6 +3,7 @@
 #include "fabtests-ext/common/strict_cores.h"
 #include "fabtests-ext/conformance/common/uct_entity.h"
 
+#include "ucs/log.h"
 #include "uct/ofi/core/iface.h"
 
 namespace uct_conformance {
@@ -116,6 +117,76 @@ TEST_P(uct_strict_receives_shared, are_bounded_together)
         [&] { return of(c.iface).receives_kept() == total / 2; }));
     EXPECT_TRUE(bursts_until(ep, b.iface, received, [&] { return kept() == total; }));
     EXPECT_EQ(of(b.iface).receives_kept(), total / 2);
+}
+
+TEST_P(uct_strict_receives_shared, have_no_part_for_an_interface_whose_messages_share_buffers)
+{
+    sharing on(GetParam());
+    beside c(b);
+    EXPECT_EQ(of(c.iface).receives_kept(), 0u);
+    uct_ep_h to_c = a.connect(c.where);
+    EXPECT_TRUE(burst(to_c, c.iface, [&] { return c.received; }));
+    uct_ep_h ep = a.connect(b);
+    auto received = [&] { return b.received.size(); };
+    EXPECT_TRUE(
+        bursts_until(ep, b.iface, received, [&] { return of(b.iface).receives_kept() == total; }));
+    EXPECT_EQ(of(c.iface).receives_kept(), 0u);
+}
+
+size_t errors;
+
+struct counted_errors {
+    counted_errors()
+    {
+        errors = 0;
+        ucs::log::set_sink([](ucs::log::level level, const char *, int, const char *) {
+            errors += level == ucs::log::level::error;
+        });
+    }
+    counted_errors(const counted_errors &) = delete;
+    ~counted_errors() { ucs::log::set_sink(nullptr); }
+};
+
+// From a peer with larger segments. One that finds room in a shared buffer is none.
+TEST_P(uct_strict_receives_shared, messages_that_are_too_long_are_reported_and_the_others_arrive)
+{
+    // A thread of libfabric's sockets may leave messages for a buffer that was posted when they had
+    // come, until another one comes.
+    environment polled("FI_STRICT_DESCRIPTOR", "0");
+    constexpr size_t count = 24, length = 3000;
+    auto pack = [](void *to, void *arg) {
+        memset(to, 'a' + static_cast<int>(*static_cast<size_t *>(arg)), length);
+        return length;
+    };
+    for (const char *share : {"n", "y"}) {
+        sharing set(GetParam(), share);
+        counted_errors counted;
+        entity small(GetParam(), {.seg_size = "1024"});
+        uct_ep_h ep = a.connect(small);
+        auto holds = [&](auto &&condition) {
+            return until([&] { return uct_worker_progress(small.worker), condition(); });
+        };
+        for (size_t i = 0; i < count; ++i) {
+            EXPECT_TRUE(until([&] { return uct_ep_am_bcopy(ep, 1, pack, &i, 0) == length; }));
+        }
+        for (size_t i = 0; i < 8 * count; ++i) {
+            uct_worker_progress(a.worker);
+            static_cast<uct::ofi::iface *>(small.iface)->move_core();
+        }
+        EXPECT_TRUE(holds([&] { return small.received.size() + errors == count; })) << errors;
+        EXPECT_GT(errors, 0u);
+        EXPECT_EQ(errors == count, *share == 'n');
+        char last = 0;
+        for (const message &m : small.received) {
+            EXPECT_GT(m.data[0], last) << "doubled";
+            last = m.data[0];
+            EXPECT_EQ(m.data, std::string(length, last));
+        }
+        EXPECT_TRUE(holds([&] { return uct_ep_am_short(ep, 2, 0, nullptr, 0) == UCS_OK; }));
+        EXPECT_TRUE(holds([&] { return !small.received.empty() && small.received.back().id == 2; }))
+            << share << " " << errors;
+        a.destroy(ep);
+    }
 }
 
 // What one of them closes with, the other may post.

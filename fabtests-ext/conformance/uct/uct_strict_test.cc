@@ -113,20 +113,9 @@ TEST(uct_strict_receives, are_posted_again_when_all_were_refused)
     }
 }
 
-// Buffers that messages share.
-struct sharing {
-    std::string setting = "UCX_" + uct_strict::GetParam() + "_MULTI_RECV";
-    std::unique_ptr<environment> on;
-
-    sharing()
-    {
-        std::transform(setting.begin(), setting.end(), setting.begin(), ::toupper);
-        on = std::make_unique<environment>(setting.c_str(), "y");
-    }
-};
-
 class uct_strict_shared : protected sharing, public uct_strict {
   protected:
+    uct_strict_shared() : sharing(uct_strict::GetParam()) {}
     static size_t room(const entity &e)
     {
         return static_cast<const uct::ofi::iface *>(e.iface)->receive_room();

@@ -22,6 +22,9 @@ unsigned iface::poll_cq(fid_cq *cq)
     ssize_t n = fi_cq_read(cq, entries, batch);
     if (n <= 0) {
         if (used_count_ + missing_receives_ > 0 && cq == cq_.get()) {
+            if (shared_ && n != -FI_EAVAIL) {
+                shared_->queue_is_empty();
+            }
             repost_used();
         }
         return UCS_LIKELY(n == -FI_EAGAIN) || n == 0 ? 0 : cq_error(cq, n);
@@ -350,15 +353,28 @@ unsigned iface::cq_error(fid_cq *cq, ssize_t ret)
                   domain.dev.name.c_str(), static_cast<void *>(o), fi_strerror(error.entry.err));
     }
     if (o && o->what == op::kind::receive) {
+        report_lost(error.entry);
         repost_failed(static_cast<receive_op *>(o));
     } else if (o && o->what == op::kind::shared_receive) {
-        if (error.entry.flags & FI_MULTI_RECV) {
-            take_shared_back(o);
+        report_lost(error.entry);
+        if ((error.entry.flags & FI_MULTI_RECV) && !closing_) {
+            shared_->returned_early(o);
+            ++missing_receives_;
         }
     } else {
         on_error(o, status_of(error.entry.err));
     }
     return 1;
+}
+
+void iface::report_lost(const fi_cq_err_entry &error) const
+{
+    if (error.err == FI_ETRUNC) {
+        ucs_error("%s/%s: lost a message of %zu bytes, of which %zu can be received: its sender's "
+                  "SEG_SIZE is larger",
+                  domain.provider.transport.c_str(), domain.dev.name.c_str(),
+                  error.len + error.olen, limit.segment + limit.prefix);
+    }
 }
 
 void iface::repost_failed(receive_op *r)

@@ -200,6 +200,8 @@ class iface : public uct::iface {
     UCS_NOINLINE void repost_many();
     UCS_NOINLINE void give_surplus_back();
     UCS_NOINLINE void post_more(unsigned count);
+    // A message that was longer than its receive buffer.
+    void report_lost(const fi_cq_err_entry &error) const;
     void repost_failed(receive_op *r);
     bool post(receive_op *r);
     unsigned poll_cq(fid_cq *cq);

@@ -91,22 +91,38 @@ bool shared_receives::post(buffer *b)
     if (ret != 0 && ret != -FI_EAGAIN && !std::exchange(has_failed_, true)) {
         ucs_error("fi_recvmsg: %s", fi_strerror(static_cast<int>(-ret)));
     }
-    b->is_posted = ret == 0;
-    return b->is_posted;
+    if (ret == 0) {
+        b->is = state::posted;
+    }
+    return ret == 0;
 }
 
 unsigned shared_receives::post()
 {
-    unsigned refused = 0;
+    unsigned missing = 0;
     for (buffer &b : all_) {
-        refused += !b.is_posted && !post(&b);
+        missing += b.is == state::early || (b.is == state::ours && !post(&b));
     }
-    return refused;
+    return missing;
 }
 
 void shared_receives::returned(op *o)
 {
-    static_cast<buffer *>(o)->is_posted = false;
+    static_cast<buffer *>(o)->is = state::ours;
+}
+
+void shared_receives::returned_early(op *o)
+{
+    static_cast<buffer *>(o)->is = state::early;
+}
+
+void shared_receives::queue_is_empty()
+{
+    for (buffer &b : all_) {
+        if (b.is == state::early) {
+            b.is = state::ours;
+        }
+    }
 }
 
 } // namespace uct::ofi
