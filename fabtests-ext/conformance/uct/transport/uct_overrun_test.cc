@@ -182,6 +182,53 @@ TEST_P(uct_overrun, 199_longest_zcopy)
     flood_zcopy(a().attr.cap.am.max_zcopy);
 }
 
+// The receiver looks when neither of them gets on: it has 32 buffers for both until it has seen
+// that much arrives.
+TEST_P(uct_overrun, a_burst_of_two_senders_arrives)
+{
+    if (alone()) {
+        GTEST_SKIP() << "one interface";
+    }
+    constexpr uint64_t each = 300;
+    entity c(GetParam(), {});
+    struct sender {
+        entity &home;
+        uct_ep_h ep;
+        uint8_t id;
+        uint64_t sent;
+        uint64_t arrived;
+    } senders[] = {{a(), ep, 1, 0, 0}, {c, c.connect(b()), 2, 0, 0}};
+    auto look = [&] {
+        uct_worker_progress(b().worker);
+        for (const message &m : b().received) {
+            sender &s = senders[m.id - 1];
+            ASSERT_TRUE(intact(m, s.arrived++, 64))
+                << "message " << s.arrived - 1 << " of " << m.id;
+        }
+        b().received.clear();
+    };
+    auto end = std::chrono::steady_clock::now() + patience;
+    auto arrived = [&] { return senders[0].arrived + senders[1].arrived; };
+    while (arrived() < 2 * each && !HasFatalFailure() && std::chrono::steady_clock::now() < end) {
+        bool goes_on = false;
+        for (sender &s : senders) {
+            std::string text = body(s.sent, 64);
+            if (s.sent < each &&
+                posting([&] { return uct_ep_am_short(s.ep, s.id, s.sent, text.data() + 8, 56); }) ==
+                    UCS_OK) {
+                ++s.sent;
+                goes_on = true;
+            }
+            goes_on |= uct_worker_progress(s.home.worker) > 0;
+        }
+        if (!goes_on) {
+            look();
+        }
+    }
+    EXPECT_EQ(arrived(), 2 * each);
+    EXPECT_TRUE(a().errors.empty() && b().errors.empty() && c.errors.empty());
+}
+
 UCT_INSTANTIATE(uct_overrun);
 
 } // namespace
