@@ -76,6 +76,7 @@ example()
 }
 
 check "verbs lists rxe0" sees_device
+check "docs/fabrics.md has what verbs can do" "$here/../scripts/core-matrix" --check verbs
 # The client's verdict alone: the core's own server now and then waits for ever for the answer to its last message.
 PAIR_ENDLESS=yes pingpong verbs msg -S 64
 gtest uct_test '*verbs*'

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Prints what each transport does by itself and what is supplied for it, as the library says: the
 // table in docs/fabrics.md, by fabtests-ext/scripts/core-matrix. FI_PROVIDER_PATH has the
-// imitations.
+// imitations. usage: matrix TRANSPORT...
 #include "uct/ofi/fabric/facts.h"
 
 #include <uct/api/uct.h>
@@ -14,9 +14,6 @@
 #include <vector>
 
 namespace {
-
-constexpr const char *transports[] = {"self", "sm",  "shm", "tcp",  "tcprdm", "sockets",
-                                      "cxi",  "efa", "opx", "psm3", "worst"};
 
 struct column {
     std::string transport;
@@ -180,13 +177,13 @@ constexpr row rows[] = {
 
 } // namespace
 
-int main()
+int main(int argc, char **argv)
 {
     std::string head = "| |", line = "|---|";
     std::vector<column> columns;
-    for (const char *transport : transports) {
-        columns.push_back(column_of(transport));
-        head += std::string(" ") + transport + " |";
+    for (int i = 1; i < argc; ++i) {
+        columns.push_back(column_of(argv[i]));
+        head += std::string(" ") + argv[i] + " |";
         line += "---|";
     }
     printf("%s\n%s\n", head.c_str(), line.c_str());
