@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <sys/mman.h>
 
 namespace strict {
 
@@ -129,11 +130,21 @@ int control_mr(fid_t fid, int command, void *)
 
 fi_ops mr_fid_ops = {sizeof(fi_ops), close_mr, bind_mr, control_mr, no_op, no_op, no_op};
 
+// A device that registers local memory pins its pages, which have to be there.
+bool is_mapped(const void *buffer, size_t length)
+{
+    std::span<char> all = pages_of(buffer, length);
+    return msync(all.data(), all.size(), MS_ASYNC) == 0;
+}
+
 int reg(fid_t fid, const void *buffer, size_t length, uint64_t access, uint64_t offset,
         uint64_t key, uint64_t, fid_mr **out, void *context)
 {
     auto *home = self<domain>(fid);
     const profile &p = *home->about;
+    if ((p.mr_mode & FI_MR_LOCAL) && !is_mapped(buffer, length)) {
+        return -FI_EFAULT;
+    }
     auto made = std::make_unique<mr>();
     made->outer.fid = {FI_CLASS_MR, context, &mr_fid_ops};
     made->outer.mem_desc = made.get();

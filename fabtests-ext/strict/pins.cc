@@ -39,6 +39,14 @@ struct pins {
     pipe_ends pipe;
 };
 
+std::span<char> pages_of(const void *memory, size_t length)
+{
+    constexpr uintptr_t page = 4096;
+    auto first = reinterpret_cast<uintptr_t>(memory) & ~(page - 1);
+    auto end = (reinterpret_cast<uintptr_t>(memory) + length + page - 1) & ~(page - 1);
+    return {reinterpret_cast<char *>(first), end - first};
+}
+
 mr::mr() = default;
 
 mr::~mr()

@@ -180,6 +180,9 @@ struct domain {
 
 struct pins;
 
+// Those that the memory is on.
+std::span<char> pages_of(const void *memory, size_t length);
+
 struct mr {
     mr();
     ~mr();

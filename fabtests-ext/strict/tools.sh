@@ -31,11 +31,6 @@ openmpi() { MPI_BRIEF=yes interop openmpi; }
 pingpong()
 {
     local type
-    # It waits for its peer outside of the provider with messages on their way, which leave by themselves on every fabric.
-    [ "$profile" != worst ] || {
-        echo "nothing leaves by itself there"
-        return 77
-    }
     for type in rdm msg; do
         FI_PROVIDER_PATH=$build/.libs:$FI_PROVIDER_PATH FI_PROVIDER=ucxlike FI_UCXLIKE_TLS=$profile \
             "$here/../interop/pingpong.sh" 127.0.0.1 -p ucxlike -e $type -m tagged -S all -I 10 || return
