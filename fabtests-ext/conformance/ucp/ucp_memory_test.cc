@@ -353,6 +353,25 @@ class ucp_export : public testing::Test {
     }();
 };
 
+TEST_F(ucp_export, memory_without_length_has_no_address)
+{
+    entity a(opts);
+    char byte = 0;
+    ucp_mem_map_params_t map = {};
+    map.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+    map.address = &byte;
+    ucp_mem_h memh = nullptr;
+    ASSERT_EQ(UCS_OK, ucp_mem_map(a.context, &map, &memh));
+    ucp_mem_attr_t attr = {};
+    attr.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_LENGTH;
+    attr.address = &byte;
+    attr.length = 1;
+    EXPECT_EQ(UCS_OK, ucp_mem_query(memh, &attr));
+    EXPECT_EQ(nullptr, attr.address);
+    EXPECT_EQ(0u, attr.length);
+    EXPECT_EQ(UCS_OK, ucp_mem_unmap(a.context, memh));
+}
+
 TEST_F(ucp_export, b129_importer_shares_the_memory_and_outlives_the_exporter)
 {
     entity a(opts), b(opts);

@@ -435,7 +435,7 @@ UCS_EXPORT ucs_status_t ucp_mem_query(const ucp_mem_h memh, ucp_mem_attr_t *attr
     UCS_CHECK_ARG(memh, "ucp_mem_query: memh must not be NULL");
     UCS_CHECK_ARG(attr, "ucp_mem_query: attr must not be NULL");
     if (attr->field_mask & UCP_MEM_ATTR_FIELD_ADDRESS) {
-        attr->address = memh->address;
+        attr->address = memh->length != 0 ? memh->address : nullptr; // as UCX says it
     }
     if (attr->field_mask & UCP_MEM_ATTR_FIELD_LENGTH) {
         attr->length = memh->length;
