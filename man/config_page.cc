@@ -141,13 +141,16 @@ of
 .In ucs/debug/log_def.h .
 Default:
 .Li warn .
-.It Ev UCX_LOG_FILE Ns = Ns Ar path
-Where it is logged;
+.It Ev UCX_LOG_FILE Ns = Ns Ar "<stdout|stderr|file:path|path>"
+Where it is logged. In a path
 .Li %h
 is replaced by the name of the host and
 .Li %p
 by the process id.
-Default: standard error.
+Default:
+.Li stderr ,
+where UCX has
+.Li stdout .
 .It Ev UCX_LOG_FILE_SIZE Ns = Ns Ar size
 How long the file may get; what is longer begins it anew.
 Default:

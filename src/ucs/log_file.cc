@@ -14,6 +14,7 @@
 #include <fnmatch.h>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -36,10 +37,24 @@ const char *setting(const char *name, const char *fallback)
     return value && *value ? value : fallback;
 }
 
+// The path that UCX_LOG_FILE names, as PATH or file:PATH; empty for a stream of the process.
+std::string path_of(const std::string &destination)
+{
+    constexpr std::string_view kind = "file:";
+    if (destination == "stdout" || destination == "stderr") {
+        return {};
+    }
+    if (destination.starts_with(kind)) {
+        return destination.substr(kind.size(), destination.find(':', kind.size()) - kind.size());
+    }
+    return destination;
+}
+
 class log_file {
   public:
-    log_file()
-        : path_(expanded(setting("UCX_LOG_FILE", ""))), filter_(setting("UCX_LOG_FILE_FILTER", "*"))
+    explicit log_file(const std::string &destination)
+        : stream_(destination == "stdout" ? STDOUT_FILENO : STDERR_FILENO),
+          path_(path_of(destination)), filter_(setting("UCX_LOG_FILE_FILTER", "*"))
     {
         config::size_.parse(setting("UCX_LOG_FILE_SIZE", "inf"), &most_);
         config::uint_.parse(setting("UCX_LOG_FILE_ROTATE", "0"), &backups_);
@@ -53,7 +68,7 @@ class log_file {
 
     void write(const char *line, size_t length)
     {
-        if (most_ == config::memunits_inf || fd_ == STDERR_FILENO) {
+        if (most_ == config::memunits_inf || fd_ == stream_) {
             write_line(line, length);
             return;
         }
@@ -77,7 +92,7 @@ class log_file {
         int fd = path_.empty()
                      ? -1
                      : open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-        fd_ = fd < 0 ? STDERR_FILENO : fd;
+        fd_ = fd < 0 ? stream_ : fd;
     }
 
     // The file becomes PATH.1, PATH.1 becomes PATH.2, and the last one goes.
@@ -99,11 +114,12 @@ class log_file {
         [[maybe_unused]] ssize_t written = ::write(fd_, line, length);
     }
 
+    const int stream_; // that lines go to where no file can be written
     const std::string path_;
     const std::string filter_;
     size_t most_ = config::memunits_inf;
     unsigned backups_ = 0;
-    int fd_ = STDERR_FILENO;
+    int fd_ = -1;
     std::mutex mutex_;
 };
 
@@ -126,7 +142,7 @@ std::string expanded(const char *pattern)
 void print(const origin &from, const char *text)
 {
     // Never destroyed: other objects log while the process ends.
-    static log_file &file = *new log_file;
+    static log_file &file = *new log_file(expanded(setting("UCX_LOG_FILE", "stderr")));
     if (!file.shows(from.file)) {
         return;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where log lines end: standard error or the file of UCX_LOG_FILE, which UCX_LOG_FILE_SIZE and
-// UCX_LOG_FILE_ROTATE keep short, and from the sources that UCX_LOG_FILE_FILTER names.
+// Where log lines end: the stream of the process or the file that UCX_LOG_FILE names (stdout,
+// stderr, file:PATH or PATH; standard error by default). UCX_LOG_FILE_SIZE and UCX_LOG_FILE_ROTATE
+// keep a file short; only lines of the sources that UCX_LOG_FILE_FILTER names are written.
 #pragma once
 
 #include <string>

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -103,7 +105,7 @@ class log_file : public testing::Test {
     }
     ~log_file() override
     {
-        for (const char *end : {"", ".1", ".2", ".3"}) {
+        for (const char *end : {"", ".1", ".2", ".3", ".out", ".err"}) {
             unlink((path() + end).c_str());
         }
         rmdir(folder_);
@@ -123,6 +125,10 @@ class log_file : public testing::Test {
         pid_t child = fork();
         if (child == 0) {
             setenv("UCX_LOG_FILE", path().c_str(), 1);
+            int streams[] = {open((path() + ".out").c_str(), O_WRONLY | O_CREAT, 0600),
+                             open((path() + ".err").c_str(), O_WRONLY | O_CREAT, 0600)};
+            dup2(streams[0], STDOUT_FILENO);
+            dup2(streams[1], STDERR_FILENO);
             for (auto &s : settings) {
                 setenv(s.first, s.second, 1);
             }
@@ -181,6 +187,27 @@ TEST_F(log_file, has_every_line_without_these_settings)
     EXPECT_NE(std::string::npos, content("").find("line 000"));
     EXPECT_NE(std::string::npos, content("").find("line 099"));
     EXPECT_NE(std::string::npos, content("").find("from there"));
+}
+
+// As UCX takes them: no file has the name of a stream, and a size is for files alone.
+TEST_F(log_file, may_be_a_stream_of_the_process)
+{
+    for (const char *stream : {"stdout", "stderr"}) {
+        write({{"UCX_LOG_FILE", stream}, {"UCX_LOG_FILE_SIZE", "1k"}});
+        bool out = !strcmp(stream, "stdout");
+        EXPECT_NE(std::string::npos, content(out ? ".out" : ".err").find("line 000"));
+        EXPECT_NE(std::string::npos, content(out ? ".out" : ".err").find("line 099"));
+        EXPECT_EQ(std::string::npos, content(out ? ".err" : ".out").find("of a hundred"));
+        EXPECT_NE(0, unlink(stream)) << "a file has this name";
+        unlink((path() + ".out").c_str());
+        unlink((path() + ".err").c_str());
+    }
+}
+
+TEST_F(log_file, may_be_named_with_its_kind)
+{
+    write({{"UCX_LOG_FILE", ("file:" + path()).c_str()}});
+    EXPECT_NE(std::string::npos, content("").find("line 099"));
 }
 
 } // namespace
