@@ -713,7 +713,9 @@ TEST_P(ucp_am_later, the_end_of_the_worker_ends_it)
     ASSERT_TRUE(calls.empty());
     ucp_worker_destroy(to.worker);
     to.worker = nullptr;
-    EXPECT_EQ(std::vector<ucs_status_t>{UCS_ERR_CANCELED}, calls);
+    ASSERT_EQ(1u, calls.size());
+    // A device that reads may have read all while the worker was closed.
+    EXPECT_TRUE(calls[0] == UCS_ERR_CANCELED || (calls[0] == UCS_OK && in == data)) << calls[0];
 }
 
 UCP_TEST_OVER_ALL(ucp_am_later);
