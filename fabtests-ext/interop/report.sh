@@ -67,6 +67,12 @@ prints()
     done
 }
 
+# built_suite NAME: the path of a conformance suite of the build tree; nothing where it is not built.
+built_suite()
+{
+    find "${top_builddir:-.}/fabtests-ext/conformance" -name "$1" -type f
+}
+
 # skip_all REASON: the whole script cannot run here.
 skip_all()
 {

@@ -24,17 +24,11 @@ program()
     fi
 }
 
-# suite NAME: the path of a suite of the build tree.
-suite()
-{
-    find "$tests/conformance" -name "$1" -type f
-}
-
 # gtest SUITE FILTER: a filter that matches nothing is no pass.
 gtest()
 {
     local path
-    path=$(suite "$1")
+    path=$(built_suite "$1")
     [ -x "$path" ] || { not_ok "$1 over verbs: not built"; return; }
     check "$1 $2" gtest_cases "$path" "$2"
 }
@@ -110,7 +104,7 @@ export UCXLIKE_TEST_TLS="verbs ofi_shm,verbs"
 export UCX_MAX_RMA_RAILS=2
 for suite in rma fence; do
     check "ucp_${suite}_test, large puts and gets over both devices" \
-        gtest_cases "$(suite ucp_${suite}_test)" '*verbs'
+        gtest_cases "$(built_suite "ucp_${suite}_test")" '*verbs'
 done
 unset UCX_MAX_RMA_RAILS
 # In processes of their own, which have no device open when they fork their peers: these could not use it.

@@ -9,7 +9,6 @@
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../interop/report.sh"
 build=$(cd "${top_builddir:-.}" && pwd)
-tests=$build/fabtests-ext/conformance
 # Without a descriptor to wait for a poll of the inner core is a call; with one, it would be a thread that answers late.
 export FI_PROVIDER_PATH=$build/fabtests-ext/strict/.libs FI_STRICT_DESCRIPTOR=0
 [ -e "$FI_PROVIDER_PATH/strict-worst-fi.so" ] || skip_all "the strict cores are not built"
@@ -44,8 +43,7 @@ passes()
     # Suites of the provider have cases that run over what the variable says.
     [[ $2 == prov_* ]] && filter="*" || filter="*/$1"
     output=$(UCXLIKE_TEST_TLS=$1 FI_UCXLIKE_TLS=$1 FI_PROVIDER_PATH=$(providers "$2") \
-        timeout -k 5 900 "$(find "$tests" -name "$2" -type f)" --gtest_brief=1 --gtest_filter="$filter${patterns:+-$patterns}" \
-        2>&1 </dev/null)
+        timeout -k 5 900 "$(built_suite "$2")" --gtest_brief=1 --gtest_filter="$filter${patterns:+-$patterns}" 2>&1 </dev/null)
     status=$?
     count=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' <<<"$output")
     if [ $status -ne 0 ] || [ "${count:-0}" -eq 0 ]; then

@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../../interop/report.sh"
 export FI_SHM_DISABLE_CMA=1
 
-run() { "$(find "$top_builddir/fabtests-ext/conformance" -name "$1" -type f)" --gtest_brief=1 --gtest_filter="$2"; }
+run() { "$(built_suite "$1")" --gtest_brief=1 --gtest_filter="$2"; }
 
 check "uct" run uct_test '*/shm:uct_stopped_process.*'
 for program in ucp_am_test ucp_fence_test ucp_kill_test ucp_memory_test ucp_rma_test ucp_tag_test prov_atomic_test \
