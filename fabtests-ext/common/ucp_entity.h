@@ -222,6 +222,17 @@ inline ucs_status_ptr_t recv_nb(entity &e, void *data, size_t length, ucp_tag_t 
 }
 
 // A message from `ep` of `from` to `to`, checked.
+// Of a receive that calls back from progress alone.
+inline ucp_request_param_t called_later(ucp_am_recv_data_nbx_callback_t callback, void *arg)
+{
+    ucp_request_param_t p = {};
+    p.op_attr_mask =
+        UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    p.cb.recv_am = callback;
+    p.user_data = arg;
+    return p;
+}
+
 inline void ping(entity &from, ucp_ep_h ep, entity &to, size_t length = 8, ucp_tag_t tag = 7)
 {
     std::vector<char> out(length), in(length, 0);

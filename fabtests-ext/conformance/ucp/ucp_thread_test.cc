@@ -213,14 +213,11 @@ TEST_P(ucp_threads, one_sleeps_while_another_receives)
             break;
         }
         std::atomic<bool> called{false};
-        ucp_request_param_t q = {};
-        q.op_attr_mask =
-            UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-        q.user_data = &called;
-        q.cb.recv_am = [](void *, ucs_status_t status, size_t, void *arg) {
+        auto callback = [](void *, ucs_status_t status, size_t, void *arg) {
             EXPECT_EQ(UCS_OK, status);
             *static_cast<std::atomic<bool> *>(arg) = true;
         };
+        ucp_request_param_t q = called_later(callback, &called);
         void *r = ucp_am_recv_data_nbx(b.worker, desc, in.data(), in.size(), &q);
         if (!run_until({&a}, [&] { return called.load(); })) {
             ADD_FAILURE() << "it is not woken in round " << round;

@@ -614,17 +614,14 @@ class ucp_am_later : public ucp_am {
     {
         in.assign(data.size(), 0);
         calls.clear();
-        ucp_request_param_t p = {};
-        p.op_attr_mask =
-            UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-        p.cb.recv_am = [](void *request, ucs_status_t status, size_t, void *arg) {
+        auto callback = [](void *request, ucs_status_t status, size_t, void *arg) {
             auto *self = static_cast<ucp_am_later *>(arg);
             self->calls.push_back(status);
             if (self->frees) {
                 ucp_request_free(request);
             }
         };
-        p.user_data = this;
+        ucp_request_param_t p = called_later(callback, this);
         void *r = ucp_am_recv_data_nbx(worker, got.front().desc, in.data(), in.size(), &p);
         got.clear();
         return r;
@@ -667,23 +664,17 @@ TEST_P(ucp_am_later, two_received_in_callbacks_of_each_other)
         bool is_outside = true;
         int calls = 0;
     } next{b().worker, got.back().desc, std::vector<char>(data.size())};
-    ucp_request_param_t p = {};
-    p.op_attr_mask =
-        UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-    p.user_data = &next;
-    p.cb.recv_am = [](void *, ucs_status_t, size_t, void *arg) {
+    auto receives_second = [](void *, ucs_status_t, size_t, void *arg) {
         auto *n = static_cast<second *>(arg);
-        ucp_request_param_t q = {};
-        q.op_attr_mask =
-            UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-        q.user_data = n;
-        q.cb.recv_am = [](void *, ucs_status_t status, size_t, void *to) {
+        auto counts = [](void *, ucs_status_t status, size_t, void *to) {
             static_cast<second *>(to)->calls += status == UCS_OK;
         };
+        ucp_request_param_t q = called_later(counts, n);
         n->request = ucp_am_recv_data_nbx(n->worker, n->desc, n->in.data(), n->in.size(), &q);
         n->is_outside = n->calls == 0;
     };
     in.assign(data.size(), 0);
+    ucp_request_param_t p = called_later(receives_second, &next);
     void *r = ucp_am_recv_data_nbx(b().worker, got.front().desc, in.data(), in.size(), &p);
     ASSERT_TRUE(UCS_PTR_IS_PTR(r));
     ASSERT_TRUE(until([&] { return next.calls != 0; }));
@@ -846,11 +837,8 @@ TEST_P(ucp_am_closed, a_received_rendezvous_ends_with_the_endpoint_that_is_close
     ASSERT_TRUE(arrived());
     int calls = 0;
     landing.assign(100000, 0);
-    ucp_request_param_t p = {};
-    p.op_attr_mask =
-        UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-    p.cb.recv_am = [](void *, ucs_status_t, size_t, void *arg) { ++*static_cast<int *>(arg); };
-    p.user_data = &calls;
+    auto counts = [](void *, ucs_status_t, size_t, void *arg) { ++*static_cast<int *>(arg); };
+    ucp_request_param_t p = called_later(counts, &calls);
     void *r =
         ucp_am_recv_data_nbx(b().worker, got.front().desc, landing.data(), landing.size(), &p);
     ASSERT_TRUE(UCS_PTR_IS_PTR(r));
