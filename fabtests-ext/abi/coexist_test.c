@@ -292,8 +292,8 @@ static int served_by_ours(void *library, const void *any_of_ours)
     return count;
 }
 
-/* A UCX that calls us where it means itself: it is told so, and plain calls of a program are ours.
- */
+/* A UCX whose calls to its own functions reach ours gets an error. Plain calls of a program are
+ * ours. */
 static int is_refused(void *library)
 {
     ucs_status_t (*read)(const char *, const char *, ucp_config_t **);
@@ -310,7 +310,8 @@ static int is_refused(void *library)
         return 0;
     }
     without = c.init(1, 13, &params, NULL, &context);
-    with = c.init(1, 13, &params, config, &context); /* it stays: who would take it back is ours */
+    /* The configuration is leaked: the call that releases it is ours. */
+    with = c.init(1, 13, &params, config, &context);
     if (without != UCS_ERR_UNSUPPORTED || with != UCS_ERR_UNSUPPORTED) {
         printf("    ucp_init: %d, with a configuration %d\n", without, with);
         return 0;

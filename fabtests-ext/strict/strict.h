@@ -274,7 +274,7 @@ struct cq {
     std::unordered_set<request *> requests; // in flight
     std::set<ep *> senders;
     std::vector<fi_cq_err_entry> lost; // what the inner core refused after the user's post
-    std::deque<request *> released;    // shared buffers whose user is still to be told
+    std::deque<request *> released;    // shared buffers whose release is still to be reported
     std::vector<request *> early;      // shared buffers that were released before their completions
     std::atomic<bool> was_read;        // since the device last looked
 

@@ -112,8 +112,8 @@ struct ucp_worker {
     ucp::wakeup &own_wakeup();
     // From now on the peers of endpoints with error handling are checked.
     void start_keepalive();
-    // Ask for a call of progress_slow() in the next round. The caller has the lock; who would make
-    // that round may sleep.
+    // Asks for a call of progress_slow() in the next round, and wakes the thread that sleeps before
+    // it. The caller has the lock.
     void schedule() noexcept
     {
         has_events.store(true, std::memory_order_release);

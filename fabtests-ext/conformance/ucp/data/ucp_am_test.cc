@@ -599,8 +599,8 @@ TEST_P(ucp_am, b077_kept_data_is_aligned)
 
 UCP_TEST_OVER_ALL(ucp_am);
 
-// A rendezvous whose bytes may be there when ucp_am_recv_data_nbx() returns, while its callback
-// comes from progress.
+// Receives of a rendezvous that call back from progress alone, though the bytes may have arrived
+// when ucp_am_recv_data_nbx() returns.
 class ucp_am_later : public ucp_am {
   protected:
     void SetUp() override

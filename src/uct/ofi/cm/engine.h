@@ -82,8 +82,8 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     void schedule(cm_conn *conn);
     // Nobody owns conn any more: clean() deletes it.
     void retire(cm_conn *conn);
-    // Deletes what was retired, except the connection whose callback runs. Calls into the
-    // engine from outside end with it; handlers of events do not.
+    // Deletes what was retired, except the connection whose callback runs. Each call into the
+    // engine from outside calls it last; handlers of events do not.
     void clean();
     // No listener's any more; closed together with the event queue. It was added.
     void keep(fid_ptr<fid_pep> pep) noexcept;
