@@ -25,9 +25,31 @@ uint16_t mark_of(const profile &p)
     return static_cast<uint16_t>(magic ^ p.addr_format);
 }
 
+// In a map an address is a word of the core's, in a table a number from 0 on.
+constexpr fi_addr_t map_mark = 0xfab0'0000'0000'0000;
+constexpr fi_addr_t map_step = 0x1'0000;
+
+fi_addr_t outer_address(const profile &p, size_t index)
+{
+    return p.av_type == FI_AV_MAP ? map_mark + index * map_step : index;
+}
+
+size_t index_of(const profile &p, fi_addr_t address)
+{
+    if (p.av_type != FI_AV_MAP) {
+        return address;
+    }
+    fi_addr_t number = address - map_mark;
+    return number % map_step == 0 ? number / map_step : SIZE_MAX;
+}
+
 int close_av(fid_t fid)
 {
-    delete self<av>(fid);
+    auto *names = self<av>(fid);
+    if (names->eps > 0) {
+        forbid(*names->home->about, "an address vector is closed before its endpoints");
+    }
+    delete names;
     return 0;
 }
 
@@ -46,7 +68,7 @@ int insert(fid_av *fid, const void *addresses, size_t count, fi_addr_t *out, uin
             ++done;
         }
         if (out) {
-            out[i] = inserted ? names->entries.size() - 1 : FI_ADDR_NOTAVAIL;
+            out[i] = inserted ? outer_address(p, names->entries.size() - 1) : FI_ADDR_NOTAVAIL;
         }
     }
     return done;
@@ -59,7 +81,7 @@ int remove(fid_av *fid, fi_addr_t *addresses, size_t count, uint64_t flags)
         av::entry found = names->find(addresses[i]);
         fi_av_remove(names->inner.get(), &found.inner, 1, flags);
         std::lock_guard guard(names->mutex);
-        names->entries[addresses[i]].removed = true;
+        names->entries[index_of(*names->home->about, addresses[i])].removed = true;
     }
     return 0;
 }
@@ -118,19 +140,23 @@ sockaddr_in read_address(const profile &p, const void *from)
 av::entry av::find(fi_addr_t address)
 {
     std::lock_guard guard(mutex);
-    if (address >= entries.size()) {
+    size_t index = index_of(*home->about, address);
+    if (index >= entries.size()) {
         forbid(*home->about, "address %llu was never inserted",
                static_cast<unsigned long long>(address));
     }
-    if (entries[address].removed) {
+    if (entries[index].removed) {
         forbid(*home->about, "address %llu was removed", static_cast<unsigned long long>(address));
     }
-    return entries[address];
+    return entries[index];
 }
 
 int open_av(fid_domain *d, fi_av_attr *attr, fid_av **out, void *context)
 {
     auto *home = self<domain>(d);
+    if (attr->type != FI_AV_UNSPEC && attr->type != home->about->av_type) {
+        return -FI_EINVAL;
+    }
     fi_av_attr wanted{};
     wanted.type = FI_AV_TABLE;
     wanted.count = attr->count;
@@ -139,12 +165,13 @@ int open_av(fid_domain *d, fi_av_attr *attr, fid_av **out, void *context)
     if (ret != 0) {
         return ret;
     }
-    attr->type = FI_AV_TABLE;
-    auto *made = new av{};
+    attr->type = home->about->av_type;
+    auto made = std::make_unique<av>();
+    made->where.take(home, &domain::vectors, SIZE_MAX);
     made->outer = {{FI_CLASS_AV, context, &av_fid_ops}, &av_ops};
     made->home = home;
     made->inner.reset(inner);
-    *out = &made->outer;
+    *out = &made.release()->outer;
     return 0;
 }
 

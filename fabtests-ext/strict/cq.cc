@@ -13,6 +13,9 @@ namespace {
 int close_cq(fid_t fid)
 {
     auto *queue = self<cq>(fid);
+    if (queue->eps > 0) {
+        forbid(*queue->home->about, "a completion queue is closed before its endpoints");
+    }
     queue->home->mover.remove(queue);
     delete queue;
     return 0;
@@ -246,6 +249,10 @@ int open_cq(fid_domain *d, fi_cq_attr *attr, fid_cq **out, void *context)
     if (attr->wait_obj == FI_WAIT_SET) {
         return -FI_ENOSYS;
     }
+    auto made = std::make_unique<cq>();
+    if (!made->where.take(home, &domain::queues, most(*home->about).queues)) {
+        return -FI_ENOSPC;
+    }
     fi_cq_attr wanted{};
     wanted.size = attr->size;
     wanted.format = FI_CQ_FORMAT_TAGGED;
@@ -255,13 +262,12 @@ int open_cq(fid_domain *d, fi_cq_attr *attr, fid_cq **out, void *context)
     if (ret != 0) {
         return ret;
     }
-    auto *made = new cq{};
     made->outer = {{FI_CLASS_CQ, context, &cq_fid_ops}, &cq_ops};
     made->home = home;
     made->inner.reset(inner);
     made->format = attr->format;
-    home->mover.add(made);
-    *out = &made->outer;
+    home->mover.add(made.get());
+    *out = &made.release()->outer;
     return 0;
 }
 

@@ -34,11 +34,21 @@ void forget_requests(cq *queue, ep *closed)
 int close_ep(fid_t fid)
 {
     auto *e = self<ep>(fid);
+    if (e->regions > 0) {
+        forbid(e->about(), "an endpoint is closed before the regions that are bound to it");
+    }
     std::lock_guard guard(e->home->mover.mutex);
     e->closing = true;
     e->release(true);
-    forget_requests(e->tx, e);
-    forget_requests(e->rx, e);
+    for (cq *queue : {e->tx, e->rx}) {
+        forget_requests(queue, e);
+        if (queue) {
+            --queue->eps;
+        }
+    }
+    if (e->names) {
+        --e->names->eps;
+    }
     delete e;
     return 0;
 }
@@ -48,18 +58,21 @@ int bind_ep(fid_t fid, fid_t other, uint64_t flags)
     auto *e = self<ep>(fid);
     if (other->fclass == FI_CLASS_AV) {
         e->names = self<av>(other);
+        ++e->names->eps;
         return fi_ep_bind(e->inner.get(), &e->names->inner->fid, flags);
     }
     if (other->fclass == FI_CLASS_CQ) {
         auto *queue = self<cq>(other);
         if (flags & FI_TRANSMIT) {
             e->tx = queue;
+            ++queue->eps;
             e->tx_selective = flags & FI_SELECTIVE_COMPLETION;
             std::scoped_lock guard(e->home->mover.mutex, queue->mutex);
             queue->senders.insert(e);
         }
         if (flags & FI_RECV) {
             e->rx = queue;
+            ++queue->eps;
             e->rx_selective = flags & FI_SELECTIVE_COMPLETION;
         }
         return fi_ep_bind(e->inner.get(), &queue->inner->fid, flags & ~FI_SELECTIVE_COMPLETION);
@@ -221,8 +234,8 @@ void ep::check_size(const request &r, size_t length) const
     if ((r.flags & FI_INJECT) && length > inject) {
         forbid(p, "%zu bytes are injected where %zu are allowed", length, inject);
     }
-    if (length > p.max_message) {
-        forbid(p, "an operation of %zu bytes where %zu are allowed", length, p.max_message);
+    if (!receives(r.what) && length > longest(p)) {
+        forbid(p, "an operation of %zu bytes where %zu are allowed", length, longest(p));
     }
     bool carries = sends(r.what) || r.what == kind::write;
     if (carries && (r.flags & FI_REMOTE_CQ_DATA) && p.cq_data_size < 8 &&
@@ -399,6 +412,10 @@ int open_ep(fid_domain *d, fi_info *wanted, fid_ep **out, void *context)
     if (!admits_ep(p, wanted)) {
         return -FI_EINVAL;
     }
+    auto made = std::make_unique<ep>();
+    if (!made->where.take(home, &domain::eps, most(p).eps)) {
+        return -FI_ENOSPC;
+    }
     fi_info *info = inner_info(p);
     fid_ep *inner = nullptr;
     int ret = info ? fi_endpoint(home->inner.get(), info, &inner, nullptr) : -FI_ENODATA;
@@ -406,7 +423,6 @@ int open_ep(fid_domain *d, fi_info *wanted, fid_ep **out, void *context)
     if (ret != 0) {
         return ret;
     }
-    auto *made = new ep{};
     made->outer.fid = {FI_CLASS_EP, context, &ep_fid_ops};
     made->outer.ops = &ep_ops;
     made->outer.cm = &cm_ops;
@@ -425,7 +441,7 @@ int open_ep(fid_domain *d, fi_info *wanted, fid_ep **out, void *context)
     made->refusals = setting("FI_STRICT_REFUSALS", 0);
     made->damages = setting("FI_STRICT_DAMAGE", 0);
     made->window = setting("FI_STRICT_WINDOW", 8);
-    *out = &made->outer;
+    *out = &made.release()->outer;
     return 0;
 }
 

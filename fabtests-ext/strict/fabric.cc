@@ -62,8 +62,8 @@ fi_ops_fabric fabric_ops = {
 int close_domain(fid_t fid)
 {
     auto *d = self<domain>(fid);
-    if (!d->descs.empty()) {
-        return -FI_EBUSY;
+    if (d->eps + d->queues + d->vectors + d->regions > 0) {
+        forbid(*d->about, "a domain is closed before its endpoints, queues, vectors and regions");
     }
     delete d;
     return 0;
@@ -105,6 +105,9 @@ int close_mr(fid_t fid)
         std::lock_guard guard(m->home->mutex);
         m->home->descs.erase(m);
     }
+    if (m->bound) {
+        --m->bound->regions;
+    }
     delete m;
     return 0;
 }
@@ -120,6 +123,7 @@ int bind_mr(fid_t fid, fid_t other, uint64_t)
         forbid(p, "a region is bound to a second endpoint");
     }
     m->bound = self<ep>(other);
+    ++m->bound->regions;
     return 0;
 }
 
@@ -146,6 +150,9 @@ int reg(fid_t fid, const void *buffer, size_t length, uint64_t access, uint64_t 
         return -FI_EFAULT;
     }
     auto made = std::make_unique<mr>();
+    if (!made->where.take(home, &domain::regions, most(p).regions)) {
+        return -FI_ENOSPC;
+    }
     made->outer.fid = {FI_CLASS_MR, context, &mr_fid_ops};
     made->outer.mem_desc = made.get();
     made->outer.key = FI_KEY_NOTAVAIL;
@@ -217,6 +224,26 @@ int mr::enable()
         pin();
     }
     return ret;
+}
+
+bool place::take(domain *home, size_t domain::*count, size_t most)
+{
+    std::lock_guard guard(home->mutex);
+    if (home->*count >= most) {
+        return false;
+    }
+    ++(home->*count);
+    home_ = home;
+    count_ = count;
+    return true;
+}
+
+place::~place()
+{
+    if (home_) {
+        std::lock_guard guard(home_->mutex);
+        --(home_->*count_);
+    }
 }
 
 const mr *domain::find(const void *desc)

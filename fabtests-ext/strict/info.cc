@@ -69,8 +69,11 @@ bool fits(const profile &p, const std::string &device, const fi_info *hints)
     }
     if ((tx && (tx->msg_order & ~p.order)) || (rx && (rx->msg_order & ~p.order)) ||
         (tx && (tx->inject_size > p.inject || tx->iov_limit > p.iov_limit)) ||
-        (rx && rx->iov_limit > p.iov_limit) || (ep && ep->max_msg_size > p.max_message) ||
+        (rx && rx->iov_limit > p.iov_limit) || (ep && ep->max_msg_size > longest(p)) ||
         (domain && domain->cq_data_size > p.cq_data_size)) {
+        return false;
+    }
+    if (domain && domain->av_type != FI_AV_UNSPEC && domain->av_type != p.av_type) {
         return false;
     }
     return (!domain || same_name(domain->name, device.c_str())) &&
@@ -104,7 +107,7 @@ fi_info *make_info(const profile &p, const std::string &device, const fi_info *h
     info->tx_attr->iov_limit = p.iov_limit;
     info->tx_attr->rma_iov_limit = 1;
     info->rx_attr->iov_limit = p.iov_limit;
-    info->ep_attr->max_msg_size = p.max_message;
+    info->ep_attr->max_msg_size = longest(p);
     info->ep_attr->max_order_raw_size = p.order_size;
     info->ep_attr->max_order_war_size = p.order_size;
     info->ep_attr->max_order_waw_size = p.order_size;
@@ -113,9 +116,12 @@ fi_info *make_info(const profile &p, const std::string &device, const fi_info *h
     info->domain_attr->mr_mode = p.mr_mode;
     info->domain_attr->cq_data_size = p.cq_data_size;
     info->domain_attr->mr_iov_limit = 1;
+    info->domain_attr->ep_cnt = most(p).eps;
+    info->domain_attr->cq_cnt = most(p).queues;
+    info->domain_attr->mr_cnt = most(p).regions;
     info->domain_attr->control_progress = FI_PROGRESS_MANUAL;
     info->domain_attr->data_progress = FI_PROGRESS_MANUAL;
-    info->domain_attr->av_type = FI_AV_TABLE;
+    info->domain_attr->av_type = p.av_type;
     apply_order(p, hints, info);
     rename(&info->domain_attr->name, device.c_str());
     rename(&info->fabric_attr->name, p.fabric);

@@ -13,7 +13,9 @@
 // it is used in this process; 0), FI_STRICT_PAUSE (what a fabric does by itself is done after so
 // many milliseconds in which nobody read a queue; 0: never; 5), FI_STRICT_DEVICES (each profile is
 // there so often, as cxi0, cxi1 and so on; 1), FI_STRICT_AUTH_KEY (hexadecimal digits: a domain or
-// endpoint without that key is refused, see auth_key.cc).
+// endpoint without that key is refused, see auth_key.cc), FI_STRICT_EPS, FI_STRICT_QUEUES,
+// FI_STRICT_REGIONS (a domain has so many of them at most; default: the profile's),
+// FI_STRICT_LONGEST (no message or operation is longer; default: the profile's).
 #pragma once
 
 #include <atomic>
@@ -47,6 +49,13 @@ enum class by_itself {
     everything // as by hardware, or by a thread of the provider
 };
 
+// What a domain has room for.
+struct capacity {
+    size_t eps;
+    size_t queues;
+    size_t regions;
+};
+
 // What a fabric asks of its user.
 struct profile {
     const char *provider;
@@ -54,6 +63,7 @@ struct profile {
     const char *domain;
     uint32_t addr_format;
     size_t addr_length; // of the opaque address
+    fi_av_type av_type;
     int mr_mode;
     size_t iov_limit;
     size_t inject;     // bytes of a message
@@ -70,6 +80,7 @@ struct profile {
     by_itself does;
     unsigned refuses_one_of; // posts; 0: none
     size_t auth_key_size;    // 0: it has no keys
+    capacity most;
 };
 
 // Those of this module, in the order in which they are listed. Each module has a source for it.
@@ -88,6 +99,18 @@ constexpr uint64_t all_orders = FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | FI_
 
 // A setting's value, or the other.
 uint64_t setting(const char *name, uint64_t otherwise);
+
+inline size_t longest(const profile &p)
+{
+    return setting("FI_STRICT_LONGEST", p.max_message);
+}
+
+// What a domain of the profile has room for.
+inline capacity most(const profile &p)
+{
+    return {setting("FI_STRICT_EPS", p.most.eps), setting("FI_STRICT_QUEUES", p.most.queues),
+            setting("FI_STRICT_REGIONS", p.most.regions)};
+}
 
 inline bool waits(const profile &p)
 {
@@ -173,9 +196,27 @@ struct domain {
     std::mutex mutex; // of what follows
     std::set<const void *> descs;
     uint64_t next_key = 1;
+    size_t eps = 0;
+    size_t queues = 0;
+    size_t vectors = 0;
+    size_t regions = 0;
 
     // A region that is not closed, or nullptr.
     const mr *find(const void *desc);
+};
+
+// What an object of a domain takes of its room, while it lives.
+class place {
+  public:
+    place() = default;
+    place(const place &) = delete;
+    ~place();
+    // False: there is no room left.
+    bool take(domain *home, size_t domain::*count, size_t most);
+
+  private:
+    domain *home_ = nullptr;
+    size_t domain::*count_ = nullptr;
 };
 
 struct pins;
@@ -189,6 +230,7 @@ struct mr {
 
     fid_mr outer = {};
     domain *home;
+    place where;
     owned<fid_mr> inner; // from when it is enabled
     const char *base;
     size_t length;
@@ -214,6 +256,8 @@ struct av {
     };
     fid_av outer;
     domain *home;
+    place where;
+    std::atomic<unsigned> eps; // that are bound to it
     owned<fid_av> inner;
     std::mutex mutex;
     std::deque<entry> entries; // an index is never used again
@@ -268,6 +312,8 @@ struct request {
 struct cq {
     fid_cq outer;
     domain *home;
+    place where;
+    std::atomic<unsigned> eps; // that are bound to it, for each direction
     owned<fid_cq> inner;
     fi_cq_format format;
     std::mutex mutex;
@@ -303,6 +349,8 @@ struct cq {
 struct ep {
     fid_ep outer;
     domain *home;
+    place where;
+    std::atomic<unsigned> regions; // that are bound to it
     owned<fid_ep> inner;
     av *names = nullptr;
     cq *tx = nullptr;

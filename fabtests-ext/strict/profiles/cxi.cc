@@ -12,6 +12,7 @@ constexpr profile all[] = {{
     .domain = "cxi0",
     .addr_format = FI_ADDR_CXI,
     .addr_length = 8,
+    .av_type = FI_AV_TABLE,
     .mr_mode = FI_MR_ENDPOINT | FI_MR_PROV_KEY | FI_MR_ALLOCATED,
     .iov_limit = 1,
     .inject = 192,
@@ -28,6 +29,7 @@ constexpr profile all[] = {{
     .does = by_itself::everything,
     .refuses_one_of = 16,
     .auth_key_size = 8,
+    .most = {128, 32, 2048}, // its info says 100 regions, and it has many more
 }};
 
 } // namespace

@@ -15,6 +15,7 @@ constexpr profile all[] = {
         .domain = "rdmap0s6-rdm",
         .addr_format = FI_ADDR_EFA,
         .addr_length = 32,
+        .av_type = FI_AV_TABLE,
         .mr_mode = registration,
         .iov_limit = 2,
         .inject = 32,
@@ -31,6 +32,7 @@ constexpr profile all[] = {
         .does = by_itself::everything,
         .refuses_one_of = 16,
         .auth_key_size = 0,
+        .most = {256, 512, 65536},
     },
     {
         .provider = "efa",
@@ -38,6 +40,7 @@ constexpr profile all[] = {
         .domain = "rdmap0s6-rdm",
         .addr_format = FI_ADDR_EFA,
         .addr_length = 32,
+        .av_type = FI_AV_TABLE,
         .mr_mode = registration,
         .iov_limit = 4,
         .inject = 4096,
@@ -54,6 +57,7 @@ constexpr profile all[] = {
         .does = by_itself::everything,
         .refuses_one_of = 16,
         .auth_key_size = 0,
+        .most = {256, 512, 65536},
     },
 };
 

@@ -12,6 +12,7 @@ constexpr profile all[] = {{
     .domain = "hfi1_0",
     .addr_format = FI_ADDR_OPX,
     .addr_length = 8,
+    .av_type = FI_AV_MAP,
     .mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY,
     .iov_limit = 4,
     .inject = 16,
@@ -28,6 +29,7 @@ constexpr profile all[] = {{
     .does = by_itself::sending,
     .refuses_one_of = 16,
     .auth_key_size = 0,
+    .most = {160, SIZE_MAX, SIZE_MAX},
 }};
 
 } // namespace

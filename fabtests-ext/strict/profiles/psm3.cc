@@ -12,6 +12,7 @@ constexpr profile all[] = {{
     .domain = "psm3_0",
     .addr_format = FI_ADDR_PSMX3,
     .addr_length = 32,
+    .av_type = FI_AV_TABLE,
     .mr_mode = 0,
     .iov_limit = 4,
     .inject = 64,
@@ -28,6 +29,7 @@ constexpr profile all[] = {{
     .does = by_itself::everything,
     .refuses_one_of = 64,
     .auth_key_size = 16,
+    .most = {65535, 65535, 65535},
 }};
 
 } // namespace

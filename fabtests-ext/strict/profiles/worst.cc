@@ -12,6 +12,7 @@ constexpr profile all[] = {{
     .domain = "worst0",
     .addr_format = FI_ADDR_CXI,
     .addr_length = 8,
+    .av_type = FI_AV_MAP,
     .mr_mode = FI_MR_LOCAL | FI_MR_ENDPOINT | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED,
     .iov_limit = 1,
     .inject = 16,
@@ -28,6 +29,7 @@ constexpr profile all[] = {{
     .does = by_itself::nothing,
     .refuses_one_of = 8,
     .auth_key_size = 0,
+    .most = {32, 32, 2048},
 }};
 
 } // namespace

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a fabric has little of: room for endpoints and queues.
+#include "fabtests-ext/common/strict_cores.h"
+#include "fabtests-ext/conformance/common/refused.h"
+#include "fabtests-ext/conformance/common/uct_entity.h"
+
+namespace uct_conformance {
+namespace {
+
+// Opens one more interface of the entity's domain and closes it again; refused::errors holds what
+// was logged.
+ucs_status_t try_another(const entity &home)
+{
+    uct_iface_config_t *config = nullptr;
+    EXPECT_EQ(uct_md_iface_config_read(home.md, home.resource.tl_name, nullptr, nullptr, &config),
+              UCS_OK);
+    uct_iface_params_t params{};
+    params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE;
+    params.open_mode = UCT_IFACE_OPEN_MODE_DEVICE;
+    params.mode.device.tl_name = home.resource.tl_name;
+    params.mode.device.dev_name = home.resource.dev_name;
+    uct_iface_h iface = nullptr;
+    refused::errors.clear();
+    refused::keep_errors();
+    ucs_status_t status = uct_iface_open(home.md, home.worker, &params, config, &iface);
+    refused::let_errors_go();
+    uct_config_release(config);
+    if (status == UCS_OK) {
+        uct_iface_close(iface);
+    }
+    return status;
+}
+
+class uct_strict_room : public testing::TestWithParam<std::string> {
+  protected:
+    // Of regions, an endpoint and a queue.
+    bool has_carrier() const { return GetParam() == "cxi" || GetParam() == "worst"; }
+};
+
+TEST_P(uct_strict_room, an_interface_without_room_for_its_endpoint_says_so)
+{
+    environment few("FI_STRICT_EPS", has_carrier() ? "3" : "2");
+    entity a(GetParam(), {});
+    EXPECT_EQ(try_another(a), UCS_OK);
+    EXPECT_EQ(try_another(a), UCS_OK); // what was closed has room again
+    one_more_interface second(a, a.worker);
+    EXPECT_EQ(try_another(a), UCS_ERR_NO_MEMORY);
+    ASSERT_EQ(refused::errors.size(), 1u);
+    EXPECT_TRUE(refused::errors[0].starts_with("fi_endpoint")) << refused::errors[0];
+    EXPECT_TRUE(refused::errors[0].ends_with(": No space left on device")) << refused::errors[0];
+}
+
+TEST_P(uct_strict_room, an_interface_without_room_for_its_queue_says_so)
+{
+    environment few("FI_STRICT_QUEUES", has_carrier() ? "2" : "1");
+    entity a(GetParam(), {});
+    EXPECT_EQ(try_another(a), UCS_ERR_NO_MEMORY);
+    ASSERT_EQ(refused::errors.size(), 1u);
+    EXPECT_TRUE(refused::errors[0].starts_with("fi_cq_open")) << refused::errors[0];
+    EXPECT_TRUE(refused::errors[0].ends_with(": No space left on device")) << refused::errors[0];
+}
+
+auto name = [](const auto &info) { return info.param; };
+INSTANTIATE_TEST_SUITE_P(over, uct_strict_room,
+                         testing::Values("cxi", "efa", "opx", "psm3", "worst"), name);
+
+} // namespace
+} // namespace uct_conformance
