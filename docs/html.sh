@@ -15,7 +15,7 @@ for tool in pandoc mandoc; do
     }
 done
 rm -rf "$out"
-mkdir -p "$out/docs" "$out/man" && cp "$top/docs/style.css" "$out/" || exit 1
+mkdir -p "$out/docs/fabrics" "$out/man" && cp "$top/docs/style.css" "$out/" || exit 1
 
 # title PAGE: its heading
 title()
@@ -44,6 +44,19 @@ manual()
     echo "${1%.*}(${1##*.})"
 }
 
+# list_parts FOLDER: the pages of a folder below the page that has its name
+list_parts()
+{
+    local source part
+    [ -d "$top/$1" ] || return 0
+    echo "<li><ul>"
+    for source in "$top/$1"/*.md; do
+        part=${source#"$top"/}
+        entry "@$(html "$part")" "$(title "$part")"
+    done
+    echo "</ul></li>"
+}
+
 # In the order of the tables of README.md, and then of its text, which have a link to each page.
 list_pages()
 {
@@ -52,6 +65,7 @@ list_pages()
     entry "@index.html" "ucxlike"
     while read -r page; do
         entry "@$(html "$page")" "$(title "$page")"
+        list_parts "${page%.md}"
     done < <(cat <(grep '^| \[' "$top/README.md") "$top/README.md" |
         grep -oE '\]\((docs/[a-z-]+|[A-Z]+)\.md\)' | sed 's/^](//; s/)$//' | awk '!seen[$0]++')
     entry "@CONTRIBUTING.html" "$(title CONTRIBUTING.md)"
@@ -72,7 +86,7 @@ list_manuals()
     echo "</ul>"
 }
 
-# page TITLE DEPTH: a page around its standard input; DEPTH is the way back to the root, "" or "../".
+# page TITLE DEPTH: a page around its standard input; DEPTH is the way back to the root, "", "../" or "../../".
 page()
 {
     cat <<HEAD
@@ -92,8 +106,8 @@ HEAD
 # becomes a link. A table may be wider than a window, and then moves in a box of its own.
 adapt()
 {
-    sed -E -e 's,href="(\.\./)?README\.md,href="\1index.html,g' -e 's,(href="[^":]*)\.md([#"]),\1.html\2,g' \
-        -e 's,(href="(\.\./)?man/[^":]*\.[137])",\1.html",g' \
+    sed -E -e 's,href="((\.\./)*)README\.md,href="\1index.html,g' -e 's,(href="[^":]*)\.md([#"]),\1.html\2,g' \
+        -e 's,(href="(\.\./)*man/[^":]*\.[137])",\1.html",g' \
         -e "s#(^|[ (])((ucp|uct|ucxlike|fi_ucxlike)[a-z_-]*)\\(([137])\\)#\\1<a href=\"$1man/\\2.\\4.html\">\\2(\\4)</a>#g" \
         -e 's,<table>,<div class="wide"><table>,g' -e 's,</table>,</table></div>,g'
 }
@@ -101,10 +115,9 @@ adapt()
 make_pages()
 {
     local source name depth
-    for source in "$top"/*.md "$top"/docs/*.md; do
+    for source in "$top"/*.md "$top"/docs/*.md "$top"/docs/*/*.md; do
         name=${source#"$top"/}
-        depth=""
-        [ "${name#docs/}" = "$name" ] || depth=../
+        depth=$(sed 's,[^/],,g; s,/,../,g' <<<"$name")
         pandoc -f gfm -t html "$source" | adapt "$depth" | page "$(title "$name")" "$depth" >"$out/$(html "$name")" || return 1
     done
 }

@@ -24,10 +24,11 @@ links_lead_somewhere()
     return $status
 }
 
+# page_is_listed PAGE LIST NAME: by a link of the list, under that name
 page_is_listed()
 {
-    grep -qF "(docs/$1)" "$top/README.md" || {
-        echo "README.md has no link to docs/$1"
+    grep -qF "($3)" "$2" || {
+        echo "${2#"$top"/} has no link to ${1#"$top"/}"
         return 1
     }
 }
@@ -46,10 +47,15 @@ man_pages_refer_to_man_pages()
 }
 
 check "man pages refer to man pages" man_pages_refer_to_man_pages
-for page in "$top"/*.md "$top"/docs/*.md; do
+for page in "$top"/*.md "$top"/docs/*.md "$top"/docs/*/*.md; do
     check "links of ${page#"$top"/}" links_lead_somewhere "$page"
 done
 for page in "$top"/docs/*.md; do
-    check "README.md leads to ${page##*/}" page_is_listed "${page##*/}"
+    check "README.md leads to ${page##*/}" page_is_listed "$page" "$top/README.md" "docs/${page##*/}"
+done
+for page in "$top"/docs/*/*.md; do
+    folder=$(dirname "$page")
+    name=${folder##*/}/${page##*/}
+    check "docs/${folder##*/}.md leads to $name" page_is_listed "$page" "$folder.md" "$name"
 done
 finish

@@ -74,7 +74,7 @@ TEST_P(uct_strict, messages_arrive_in_order)
     auto text = [](size_t i) {
         return std::to_string(i) + std::string(i % 3 == 0 ? 2000 : i % 50, '.');
     };
-    // Many small ones under way stop a connection of sockets for good (docs/fabrics.md).
+    // Many small ones under way stop a connection of sockets for good (docs/fabrics/other.md).
     const size_t most_under_way = GetParam() == "sockets" ? 16 : count;
     for (size_t i = 0; i < count && !HasFatalFailure(); ++i) {
         send_bcopy(text(i));
