@@ -58,6 +58,13 @@ struct address {
     {
         (sa.sa_family == AF_INET ? in4.sin_port : in6.sin6_port) = htons(port);
     }
+    bool same_host(const address &other) const
+    {
+        address a = *this, b = other;
+        a.set_port(0);
+        b.set_port(0);
+        return a == b;
+    }
     std::string_view bytes() const { return {reinterpret_cast<const char *>(this), sizeof(*this)}; }
     bool operator==(const address &other) const { return bytes() == other.bytes(); }
 

@@ -189,6 +189,36 @@ ucs_status_t dispatch(conn *c, unsigned am, const wire::message &m, void *data, 
     return c->owner ? hand_on(c, am, m, data, length, param) : UCS_ERR_REJECTED;
 }
 
+// A data message of a conn that has an owner.
+UCS_ALWAYS_INLINE ucs_status_t receive(conn *c, unsigned am, wire::message &m, void *data,
+                                       size_t length, const ucp_am_recv_param_t *param)
+{
+    if (UCS_UNLIKELY(m.flags & wire::has_group) && !c->owner->in_group(m.group)) {
+        // Sent before the sender knew that we had left.
+        ++c->eng->dropped;
+        if (m.flags & wire::has_ack) {
+            answer(c, m.ack, FI_ENOTCONN);
+        }
+        return UCS_OK;
+    }
+    if (UCS_UNLIKELY(m.flags & wire::on_arrival)) {
+        if (m.flags & wire::has_ack) {
+            answer(c, m.ack, 0);
+        }
+        m.flags &= static_cast<uint8_t>(~(wire::has_ack | wire::on_arrival));
+    }
+    ucs_status_t st = hand_on(c, am, m, data, length, param);
+    // The word to the sender says why; UCP's own refusal must not be faster with another reason.
+    return am == wire::am_rma && st == UCS_ERR_REJECTED ? UCS_OK : st;
+}
+
+ucs_status_t arrive(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
+                    const ucp_am_recv_param_t *param)
+{
+    wire::message own = m;
+    return receive(c, am, own, data, length, param);
+}
+
 // Drops a message that cannot be read. If the peer speaks another version, no later message of its
 // link can be read: the link ends, which the peer sees at once.
 void engine::refuse(const wire::message &m, const ucp_am_recv_param_t *param)
@@ -214,26 +244,13 @@ ucs_status_t engine::on_data(void *arg, const void *header, size_t header_length
     link *reply = nullptr;
     conn *c = wire::parse(header, header_length, m) ? e->sender(m, param, &reply) : nullptr;
     if (UCS_UNLIKELY(!c || !c->owner)) {
-        e->refuse(m, param);
-        return UCS_OK;
-    }
-    if (UCS_UNLIKELY(m.flags & wire::has_group) && !c->owner->in_group(m.group)) {
-        // Sent before the sender knew that we had left.
-        ++e->dropped;
-        if (m.flags & wire::has_ack) {
-            answer(c, m.ack, FI_ENOTCONN);
+        ucs_status_t kept = UCS_OK;
+        if (!c || !c->keep(am, m, data, length, param, &kept)) {
+            e->refuse(m, param);
         }
-        return UCS_OK;
+        return kept;
     }
-    if (UCS_UNLIKELY(m.flags & wire::on_arrival)) {
-        if (m.flags & wire::has_ack) {
-            answer(c, m.ack, 0);
-        }
-        m.flags &= static_cast<uint8_t>(~(wire::has_ack | wire::on_arrival));
-    }
-    ucs_status_t st = hand_on(c, am, m, data, length, param);
-    // The word to the sender says why; UCP's own refusal must not be faster with another reason.
-    return am == wire::am_rma && st == UCS_ERR_REJECTED ? UCS_OK : st;
+    return receive(c, am, m, data, length, param);
 }
 
 // The word of a peer about an operation of ours, if it is one that went to this peer. What brings

@@ -39,6 +39,7 @@ struct link {
     bool promised = false;           // it has carried what the application takes for sent
     bool spoke = false;              // it has carried words of our own
     uint64_t accepted_at = 0;        // of a stranger: when it connected
+    address from;                    // where it comes from, if that is asked for
     struct acceptor *home = nullptr; // asked whose a hello is
     ucs::list_node node;             // of the engine's failed links
     ucs::list_node stranger;         // of its links that have carried no hello yet
@@ -71,6 +72,13 @@ struct conn {
     virtual address source() const { return {}; }
     // A message of am_control; `reply` is the link it came by, if that is known.
     virtual void control(const wire::message &m, const void *data, size_t length, link *reply) = 0;
+    // A data message while there is no owner. False: it was not kept for later.
+    virtual bool keep(unsigned am, const wire::message &m, void *data, size_t length,
+                      const ucp_am_recv_param_t *param, ucs_status_t *status)
+    {
+        (void)am, (void)m, (void)data, (void)length, (void)param, (void)status;
+        return false;
+    }
     // The last outstanding operation has completed.
     virtual void drained() {}
     // What the peer answered to the words of connect() or accept(); nothing when it confirms.

@@ -24,7 +24,7 @@
 
 namespace ucxlike::wire {
 
-constexpr uint8_t version = 6;
+constexpr uint8_t version = 7;
 
 // UCP active-message ids.
 enum am : unsigned { am_msg = 0, am_tagged = 1, am_control = 2, am_rma = 3, am_last };
@@ -59,6 +59,9 @@ enum kind : uint16_t {
     // am_control, with a membership behind them
     asks_membership,
     tells_membership,
+    // am_control: whether a hello came from where it says (connect/claim.h)
+    challenge, // word = what to prove it with; to the id of the hello
+    proof,     // word = the challenge's, over the link that has carried the hello
 };
 
 constexpr unsigned id_bits = 56;

@@ -86,7 +86,9 @@ class liar {
         return ntohs(reinterpret_cast<sockaddr_in *>(&a.sockaddr)->sin_port);
     }
 
-    ucp_ep_h connect(const sockaddr_in &to)
+    void stop_listening() { ucp_listener_destroy(listener_); }
+
+    ucp_ep_h connect(const sockaddr_in &to, const sockaddr_in *from = nullptr)
     {
         ucp_ep_params_t p = {};
         p.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
@@ -97,6 +99,11 @@ class liar {
         p.err_handler.arg = this;
         p.sockaddr.addr = reinterpret_cast<const sockaddr *>(&to);
         p.sockaddr.addrlen = sizeof(to);
+        if (from) {
+            p.field_mask |= UCP_EP_PARAM_FIELD_LOCAL_SOCK_ADDR;
+            p.local_sockaddr.addr = reinterpret_cast<const sockaddr *>(from);
+            p.local_sockaddr.addrlen = sizeof(*from);
+        }
         ucp_ep_h ep = nullptr;
         REQUIRE_EQ(ucp_ep_create(worker_, &p, &ep), UCS_OK);
         return ep;
@@ -140,23 +147,31 @@ class liar {
     void send(ucp_ep_h ep, wire::am am, const uint8_t *header, size_t length,
               const std::vector<char> &data = {})
     {
+        REQUIRE_EQ(try_send(ep, am, header, length, data), UCS_OK);
+    }
+
+    // The same where the other side may end the connection.
+    ucs_status_t try_send(ucp_ep_h ep, wire::am am, const uint8_t *header, size_t length,
+                          const std::vector<char> &data)
+    {
         ucp_request_param_t p = {};
         p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
         p.flags = UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER;
         void *r = ucp_am_send_nbx(ep, am, header, length, data.data(), data.size(), &p);
-        REQUIRE(!UCS_PTR_IS_ERR(r));
-        if (r) {
-            while (ucp_request_check_status(r) == UCS_INPROGRESS) {
-                ucp_worker_progress(worker_);
-            }
-            REQUIRE_EQ(ucp_request_check_status(r), UCS_OK);
-            ucp_request_free(r);
+        if (!UCS_PTR_IS_PTR(r)) {
+            return UCS_PTR_STATUS(r);
         }
+        ucs_status_t status;
+        while ((status = ucp_request_check_status(r)) == UCS_INPROGRESS) {
+            ucp_worker_progress(worker_);
+        }
+        ucp_request_free(r);
+        return status;
     }
 
     // A message that says where it comes from; `ack` is answered when it was received.
     void greet(ucp_ep_h ep, uint16_t port, uint64_t id, uint64_t ack = 0,
-               uint8_t version = wire::version)
+               uint8_t version = wire::version, uint64_t life = 77)
     {
         uint8_t to[wire::max_header];
         wire::builder b(to);
@@ -164,7 +179,7 @@ class liar {
             b.ack(ack);
             b.ack_on_arrival();
         }
-        wire::hello hello = wire::make_hello(name_of(port), 77, id);
+        wire::hello hello = wire::make_hello(name_of(port), life, id);
         hello.version = version;
         b.say_hello(hello);
         send(ep, ack ? wire::am_msg : wire::am_control, to, b.finish(0, wire::none));
@@ -203,8 +218,10 @@ class liar {
     void accept(ucp_conn_request_h request)
     {
         ucp_ep_params_t p = {};
-        p.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+        p.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
         p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        p.err_handler.cb = [](void *, ucp_ep_h, ucs_status_t) {}; // it may end when it likes
         p.conn_request = request;
         ucp_ep_h ep = nullptr;
         REQUIRE_EQ(ucp_ep_create(worker_, &p, &ep), UCS_OK);

@@ -55,6 +55,7 @@ rdm_endpoint::~rdm_endpoint()
             op->owner = nullptr;
         }
         own_rx_.reset();
+        claims_.clear();
         for (auto &p : peers_) {
             p->tx = nullptr;
             p->owner = nullptr;
@@ -302,8 +303,16 @@ void rdm_endpoint::address_removed(const address &a, fi_addr_t index)
 
 void rdm_endpoint::connected(ucp_conn_request_h request)
 {
+    ucp_conn_request_attr_t attr = {};
+    attr.field_mask = UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ADDR;
+    address from;
+    if (ucp_conn_request_query(request, &attr) == UCS_OK) {
+        from = address::from(&attr.client_address, sizeof(attr.client_address));
+    }
     if (guard([&] {
-            eng->accept(request, nullptr, this);
+            if (link *l = eng->accept(request, nullptr, this)) {
+                l->from = from;
+            }
             return 0;
         })) {
         ucp_listener_reject(listener_, request);

@@ -6,6 +6,7 @@
 // until the peer has given us an id (welcome).
 #pragma once
 
+#include "prov/ucxlike/connect/claim.h"
 #include "prov/ucxlike/endpoint.h"
 
 namespace ucxlike {
@@ -17,6 +18,7 @@ struct peer final : conn {
     address name;
     address called;           // its own name, where it is not the one that reached it
     uint64_t incarnation = 0; // of the remote endpoint; 0: not heard from
+    uint64_t given_id = 0;    // what it gave in this life, which nobody else knows
     link *welcomed = nullptr; // where the id was sent already
     link *greeted = nullptr;  // where a hello went without a message
     int refused = 0;          // why the last connection failed, until somebody is told
@@ -28,6 +30,9 @@ struct peer final : conn {
     void drained() override;
     address source() const override { return name; }
     void control(const wire::message &m, const void *data, size_t length, link *reply) override;
+
+  private:
+    void prove(uint64_t word);
 };
 
 class rdm_endpoint final : public endpoint, public acceptor, public engine::reader {
@@ -61,6 +66,8 @@ class rdm_endpoint final : public endpoint, public acceptor, public engine::read
 
     void connected(ucp_conn_request_h request) override;
     conn *identify(link *l, const wire::message &m) override;
+    void proven(claim *c);
+    void drop_claim(claim *c);
 
   private:
     conn *route_slow(fi_addr_t dest, int *error) override;
@@ -75,6 +82,9 @@ class rdm_endpoint final : public endpoint, public acceptor, public engine::read
     fi_addr_t reported(const address &name) const;
     peer *peer_named(const address &name);
     peer *claimed(link *l, const wire::hello &h);
+    bool shown(const peer *p, const link *l, const wire::hello &h) const;
+    claim *claim_of(const link *l) const;
+    void take_link(peer *p, link *l, const wire::hello &h);
     void revive(peer *p, link *l);
     void welcome(peer *p, link *l, uint64_t id);
     void greet(peer *p);
@@ -97,6 +107,7 @@ class rdm_endpoint final : public endpoint, public acceptor, public engine::read
     std::unordered_multimap<address, fi_addr_t, address::hash> index_;
     std::unordered_map<address, peer *, address::hash> names_;
     std::vector<std::unique_ptr<peer>> peers_;
+    std::vector<std::unique_ptr<claim>> claims_;
     id_map<group, 12> group_ids_;
     std::vector<group *> groups_;
 };

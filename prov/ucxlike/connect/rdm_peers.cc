@@ -3,7 +3,10 @@
 // The peers of an RDM endpoint: their names, and which peer an incoming connection belongs to.
 #include "prov/ucxlike/connect/rdm.h"
 
+#include "prov/ucxlike/data/rma.h"
 #include "prov/ucxlike/data/tx.h"
+
+#include <algorithm>
 
 namespace ucxlike {
 
@@ -39,6 +42,10 @@ void peer::control(const wire::message &m, const void *data, size_t length, link
         return;
     }
     auto *ep = static_cast<rdm_endpoint *>(owner);
+    if (m.kind == wire::challenge) {
+        prove(m.tag);
+        return;
+    }
     if (m.kind != wire::welcome) {
         ep->on_membership(this, m, data, length);
         return;
@@ -50,9 +57,21 @@ void peer::control(const wire::message &m, const void *data, size_t length, link
     memcpy(&h, m.hello, sizeof(h));
     ep->alias(this, wire::name_of(h));
     incarnation = h.incarnation;
-    tx_id = m.tag;
+    tx_id = given_id = m.tag;
     refused = 0;
     ep->peer_ready();
+}
+
+// It asks at this endpoint's address for the word, and gets it over the connection to its own.
+void peer::prove(uint64_t word)
+{
+    if (!tx) {
+        return;
+    }
+    tx_op *op = eng->begin_own();
+    wire::builder b(op->header);
+    b.tag(word);
+    eng->send_own(tx, op, b.finish(0, wire::proof), nullptr, 0);
 }
 
 void peer::drained()
@@ -129,6 +148,55 @@ peer *rdm_endpoint::claimed(link *l, const wire::hello &h)
     return nullptr;
 }
 
+// Whether a link's first hello can come from nobody else. In one life a peer is known by the id
+// that it gave to this endpoint alone. The first to name a peer is believed, but if the
+// application, or an announcement, has named that peer already, only when it comes from the peer's
+// host.
+bool rdm_endpoint::shown(const peer *p, const link *l, const wire::hello &h) const
+{
+    address name = wire::name_of(h);
+    if (name == name_) {
+        return h.id == p->rx_id;
+    }
+    if (p->incarnation) {
+        return p->incarnation == h.incarnation && p->given_id && p->given_id == h.id;
+    }
+    return !(index_.contains(name) || p->rumoured) || l->from.same_host(name);
+}
+
+claim *rdm_endpoint::claim_of(const link *l) const
+{
+    for (auto &c : claims_) {
+        if (c->tx == l) {
+            return c.get();
+        }
+    }
+    return nullptr;
+}
+
+void rdm_endpoint::drop_claim(claim *c)
+{
+    std::erase_if(claims_, [c](const std::unique_ptr<claim> &known) { return known.get() == c; });
+}
+
+void rdm_endpoint::proven(claim *c)
+{
+    auto at = std::find_if(claims_.begin(), claims_.end(),
+                           [c](const std::unique_ptr<claim> &known) { return known.get() == c; });
+    std::unique_ptr<claim> held = std::move(*at);
+    claims_.erase(at);
+    link *l = held->tx;
+    l->owner = nullptr;
+    if (guard([&] {
+            peer *p = peer_named(wire::name_of(held->said));
+            take_link(p, l, held->said);
+            pass_deferred(held.get(), p);
+            return 0;
+        })) {
+        eng->fail(l, UCS_ERR_NO_MEMORY); // the peer waits for a welcome
+    }
+}
+
 // The peer has died and come back: what led to its former life leads nowhere.
 void rdm_endpoint::revive(peer *p, link *l)
 {
@@ -153,42 +221,61 @@ void rdm_endpoint::welcome(peer *p, link *l, uint64_t id)
     eng->send_own(l, op, b.finish(id, wire::welcome), nullptr, 0);
 }
 
+// The link is the peer's, in the life that the hello tells of.
+void rdm_endpoint::take_link(peer *p, link *l, const wire::hello &h)
+{
+    if (p->incarnation && p->incarnation != h.incarnation) {
+        revive(p, l);
+    }
+    p->incarnation = h.incarnation;
+    l->owner = p;
+    eng->introduced(l);
+    if (!p->tx) {
+        p->tx = l;
+    }
+    if (h.id) {
+        p->given_id = h.id;
+    }
+    if (h.id && !p->tx_id) {
+        p->tx_id = h.id;
+        if (p->tx != l) {
+            greet(p); // from now on no message over p->tx carries a hello
+        }
+        peer_ready();
+    }
+    if (p->welcomed != l) {
+        welcome(p, l, h.id);
+    }
+}
+
 conn *rdm_endpoint::identify(link *l, const wire::message &m)
 {
+    if (claim *c = claim_of(l)) {
+        return c;
+    }
     wire::hello h;
     memcpy(&h, m.hello, sizeof(h));
-    peer *p = nullptr;
+    conn *from = nullptr;
     int error = guard([&] {
-        p = claimed(l, h);
+        peer *p = claimed(l, h);
         if (!p) {
             return 0;
         }
-        if (p->incarnation && p->incarnation != h.incarnation) {
-            revive(p, l);
+        if (!l->owner && !shown(p, l, h)) {
+            claims_.reserve(claims_.size() + 1);
+            claims_.push_back(std::make_unique<claim>(this, l, h));
+            from = claims_.back().get();
+            return 0;
         }
-        p->incarnation = h.incarnation;
-        l->owner = p;
-        eng->introduced(l);
-        if (!p->tx) {
-            p->tx = l;
-        }
-        if (h.id && !p->tx_id) {
-            p->tx_id = h.id;
-            if (p->tx != l) {
-                greet(p); // from now on no message over p->tx carries a hello
-            }
-            peer_ready();
-        }
-        if (p->welcomed != l) {
-            welcome(p, l, h.id);
-        }
+        take_link(p, l, h);
+        from = p;
         return 0;
     });
     if (error) {
         eng->fail(l, UCS_ERR_NO_MEMORY); // the peer waits for a welcome
         return nullptr;
     }
-    return p;
+    return from;
 }
 
 } // namespace ucxlike

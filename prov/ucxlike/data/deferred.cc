@@ -19,24 +19,40 @@ struct deferred_messages {
     std::vector<message> list;
 };
 
-void replay_deferred(conn *c)
+template <class F>
+static void replay(conn *from, F &&deliver)
 {
-    if (!c->deferred) {
+    std::unique_ptr<deferred_messages> d(from->deferred);
+    from->deferred = nullptr;
+    if (!d) {
         return;
     }
-    std::unique_ptr<deferred_messages> d(c->deferred);
-    c->deferred = nullptr;
+    ucp_worker_h worker = from->eng->worker;
     for (auto &e : d->list) {
         ucp_am_recv_param_t p = {};
         p.recv_attr = e.attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
-        ucs_status_t st = dispatch(c, e.am, e.m, e.bytes, e.length, &p);
+        ucs_status_t st = deliver(e, p);
         bool refused = p.recv_attr && st != UCS_OK && st != UCS_INPROGRESS;
         if (e.held || refused) {
-            ucp_am_data_release(c->eng->worker, e.bytes);
+            ucp_am_data_release(worker, e.bytes);
         } else if (!p.recv_attr) {
             free(e.bytes);
         }
     }
+}
+
+void replay_deferred(conn *c)
+{
+    replay(c, [c](const deferred_messages::message &e, const ucp_am_recv_param_t &p) {
+        return dispatch(c, e.am, e.m, e.bytes, e.length, &p);
+    });
+}
+
+void pass_deferred(conn *from, conn *to)
+{
+    replay(from, [to](const deferred_messages::message &e, const ucp_am_recv_param_t &p) {
+        return to->owner ? arrive(to, e.am, e.m, e.bytes, e.length, &p) : UCS_ERR_REJECTED;
+    });
 }
 
 ucs_status_t defer(conn *c, unsigned am, const wire::message &m, void *data, size_t length,

@@ -34,6 +34,8 @@ ucs_status_t defer(conn *c, unsigned am, const wire::message &m, void *data, siz
                    const ucp_am_recv_param_t *param);
 // The last of those writes has landed.
 void replay_deferred(conn *c);
+// What one has kept arrives as the other's.
+void pass_deferred(conn *from, conn *to);
 void drop_deferred(conn *c);
 // The word that an operation of a peer waits for; error is 0 or a fabric errno.
 void answer(conn *to, uint64_t ack, int error);
@@ -41,6 +43,9 @@ void answer(conn *to, uint64_t ack, int error);
 // if they are a rendezvous. In engine.cc.
 ucs_status_t dispatch(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
                       const ucp_am_recv_param_t *param);
+// The same for one whose groups and words on arrival were not looked at yet. The conn has an owner.
+ucs_status_t arrive(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
+                    const ucp_am_recv_param_t *param);
 int query_atomic(fid_domain *dom, fi_datatype type, fi_op op, fi_atomic_attr *attr, uint64_t flags);
 
 } // namespace ucxlike
