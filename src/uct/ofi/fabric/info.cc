@@ -6,6 +6,7 @@
 #include "ucs/config/environment.h"
 #include "uct/ofi/fabric/absences.h"
 #include "uct/ofi/fabric/error.h"
+#include "uct/ofi/fabric/modules.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -229,6 +230,15 @@ std::string tcp_cores()
     return names.empty() ? "none" : names;
 }
 
+// Providers that libfabric could not load.
+void leave_out_broken(inventory *found)
+{
+    for (broken_module &m : broken_modules()) {
+        ucs::config::note_environment("FI_PROVIDER_PATH: a provider does not load: " + m.why);
+        leave_out(found, {std::move(m.file), "", "it does not load: " + m.why});
+    }
+}
+
 const inventory &find_all()
 {
     static const inventory *all = [] {
@@ -246,6 +256,7 @@ const inventory &find_all()
             }
         }
         find_others(found, known);
+        leave_out_broken(found);
         return found;
     }();
     return *all;
