@@ -324,7 +324,7 @@ unsigned rdm_iface::poll_locked(void *arg)
 {
     auto *self = static_cast<rdm_iface *>(static_cast<uct::iface *>(arg));
     ucs::biased_lock::owner guard(self->lock());
-    self->idle_polls_->polled();
+    self->idle_polls_->polled(self->domain.exposed.load(std::memory_order_relaxed));
     return self->progress();
 }
 
