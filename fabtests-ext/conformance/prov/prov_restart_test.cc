@@ -19,7 +19,8 @@ using namespace app;
 
 namespace {
 
-constexpr uint64_t large_tag = 1, small_tag = 2, answer_tag = 3;
+constexpr uint64_t large_tag = 1, small_tag = 2, answer_tag = 3, first_tag = 4;
+constexpr unsigned first_words = 20;
 constexpr size_t large = 1 << 20;
 
 unsigned lives()
@@ -31,7 +32,7 @@ unsigned lives()
 options rdm(const std::string &service)
 {
     options o;
-    o.caps = FI_MSG | FI_TAGGED | FI_RMA;
+    o.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV;
     o.service = service;
     return o;
 }
@@ -43,9 +44,26 @@ struct birth {
     uint64_t address;
 };
 
+// What a life says of itself before it has been spoken to: numbers, whose like no other life says.
+void speak(fabric_side &s, unsigned life)
+{
+    std::vector<unsigned> words(first_words);
+    for (unsigned i = 0; i < first_words; ++i) {
+        words[i] = life * first_words + i;
+        s.retry([&] {
+            return fi_tsend(s.ep, &words[i], sizeof(unsigned), nullptr, s.peer, first_tag,
+                            &words[i]);
+        });
+    }
+    for (unsigned i = 0; i < first_words; ++i) {
+        s.complete(s.txcq);
+    }
+}
+
 // One life: echoes what it is sent by the survivor, which must have been sent to this life, until
 // it is killed.
-void live(partner &p, unsigned life, const std::string &service, const std::string &survivor)
+void live(partner &p, unsigned life, const std::string &service, const std::string &survivor,
+          bool speaks_first)
 {
     fabric_side s(rdm(service));
     s.open_active(s.info);
@@ -63,6 +81,9 @@ void live(partner &p, unsigned life, const std::string &service, const std::stri
                     ? reinterpret_cast<uint64_t>(memory.data())
                     : 0;
     p.tell(&b, sizeof(b));
+    if (speaks_first) {
+        speak(s, life);
+    }
     for (;;) {
         unsigned stamp = ~0u;
         REQUIRE_EQ(
@@ -77,7 +98,7 @@ void live(partner &p, unsigned life, const std::string &service, const std::stri
 }
 
 // Does not touch libfabric: it gives birth to one life after the other and kills them when told.
-void steward(partner &p)
+void look_after(partner &p, bool speak_first)
 {
     char survivor[64];
     p.hear(survivor, sizeof(survivor));
@@ -89,7 +110,7 @@ void steward(partner &p)
         if (child == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             partner to_steward(fds[1]);
-            live(to_steward, life, service, std::string(survivor, sizeof(survivor)));
+            live(to_steward, life, service, std::string(survivor, sizeof(survivor)), speak_first);
         }
         close(fds[1]);
         birth b;
@@ -106,6 +127,14 @@ void steward(partner &p)
         close(fds[0]);
         p.tell(1);
     }
+}
+void steward(partner &p)
+{
+    look_after(p, false);
+}
+void steward_of_speakers(partner &p)
+{
+    look_after(p, true);
 }
 
 // Reads `q` until everything of `pending` has completed; counts the errors. The other queue is left
@@ -189,18 +218,35 @@ class growth {
     size_t descriptors_ = 0;
 };
 
-class prov_restart_test : public testing::TestWithParam<const char *> {};
+class prov_restart_test : public testing::TestWithParam<const char *> {
+  protected:
+    static void run(role mother, role child)
+    {
+        const char *transports = GetParam();
+        auto with = [transports](const role &r) {
+            return [&r, transports](partner &p) {
+                setenv("FI_UCXLIKE_TLS", transports, 1);
+                r(p);
+            };
+        };
+        EXPECT_EQ(run_pair(with(mother), with(child), 60 + static_cast<int>(lives())), "");
+    }
+};
+
+void tell_name(partner &p, fabric_side &s)
+{
+    s.open_active(s.info);
+    char name[64] = {};
+    size_t length = sizeof(name);
+    REQUIRE_EQ(fi_getname(&s.ep->fid, name, &length), 0);
+    p.tell(name, sizeof(name));
+}
 
 TEST_P(prov_restart_test, reaches_every_life_and_ends_what_was_under_way)
 {
-    const char *transports = GetParam();
     auto survivor = [](partner &p) {
         fabric_side s(rdm(""));
-        s.open_active(s.info);
-        char name[64] = {};
-        size_t length = sizeof(name);
-        REQUIRE_EQ(fi_getname(&s.ep->fid, name, &length), 0);
-        p.tell(name, sizeof(name));
+        tell_name(p, s);
         std::vector<char> out(large), in(large), written(large);
         growth nothing;
         for (unsigned life = 0; life < lives(); ++life) {
@@ -240,14 +286,37 @@ TEST_P(prov_restart_test, reaches_every_life_and_ends_what_was_under_way)
             REQUIRE(drain(s.txcq, pending) >= 4);
         }
     };
-    auto with = [transports](const role &r) {
-        return [&r, transports](partner &p) {
-            setenv("FI_UCXLIKE_TLS", transports, 1);
-            r(p);
-        };
+    run(steward, survivor);
+}
+
+// The survivor takes the connection of a later life for one of the same peer when that has shown
+// it.
+TEST_P(prov_restart_test, hears_every_life_that_speaks_first)
+{
+    auto survivor = [](partner &p) {
+        fabric_side s(rdm(""));
+        tell_name(p, s);
+        growth nothing;
+        for (unsigned life = 0; life < lives(); ++life) {
+            birth b;
+            p.hear(&b, sizeof(b));
+            if (life == 0) {
+                REQUIRE_EQ(fi_av_insert(s.av, b.name, 1, &s.peer, 0, nullptr), 1);
+            }
+            for (unsigned i = 0; i < first_words; ++i) {
+                unsigned word = ~0u;
+                REQUIRE_EQ(
+                    fi_trecv(s.ep, &word, sizeof(word), nullptr, s.peer, first_tag, 0, &word), 0);
+                REQUIRE_EQ(drain(s.rxcq, {&word}), 0);
+                REQUIRE_EQ(word, life * first_words + i);
+            }
+            reach(s, life);
+            nothing.look(s, life);
+            p.tell(1);
+            p.hear();
+        }
     };
-    role mother = steward, child = survivor;
-    EXPECT_EQ(run_pair(with(mother), with(child), 60 + static_cast<int>(lives())), "");
+    run(steward_of_speakers, survivor);
 }
 
 INSTANTIATE_TEST_SUITE_P(, prov_restart_test, testing::ValuesIn(prov_test::transports()),
