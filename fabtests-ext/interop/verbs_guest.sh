@@ -100,6 +100,7 @@ for suite in am buffers client_server compat ep fence listener memory probe rma 
     esac
     UCXLIKE_TEST_TLS="verbs $beside" gtest ucp_${suite}_test '*verbs'
 done
+UCXLIKE_TEST_TLS=verbs gtest ucp_region_cache_test '*verbs'
 export UCXLIKE_TEST_TLS="verbs ofi_shm,verbs"
 export UCX_MAX_RMA_RAILS=2
 for suite in rma fence; do

@@ -2,7 +2,7 @@
 //
 // Buffers stay registered, over cores where that is dear, and data is right when their memory has
 // become other memory. The strict cores keep the pages of a region and abort when those are no
-// longer the buffer's.
+// longer the buffer's. The virtual machine runs it over verbs.
 #include "fabtests-ext/common/strict_cores.h"
 #include "fabtests-ext/common/ucp_pair.h"
 #include "ucp/core/context.h"
@@ -110,7 +110,7 @@ TEST_P(ucp_region_cache, a_buffer_is_registered_once)
             send(a, ep, b, i);
         }
         check_registered_once(a);
-        if (o.tls == "efa") { // local memory needs it there as well
+        if (o.tls != "cxi") { // local memory needs it there as well
             check_registered_once(b);
         }
     });
@@ -179,6 +179,6 @@ TEST_P(ucp_region_cache, a_limit_of_regions_holds)
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(over, ucp_region_cache, testing::Values("cxi", "efa"), transports_name);
+UCP_TEST_OVER(ucp_region_cache, "cxi", "efa");
 
 } // namespace
