@@ -4,59 +4,66 @@
 #include "uct/ofi/fabric/modules.h"
 
 #include <cstdlib>
+#include <dirent.h>
 #include <dlfcn.h>
-#include <filesystem>
+#include <memory>
 #include <sstream>
+#include <sys/stat.h>
 
 namespace uct::ofi {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr const char *entry_point = "fi_prov_ini";
 
-bool is_module(const fs::path &file)
+struct close_folder {
+    void operator()(DIR *folder) const { closedir(folder); }
+};
+
+std::string name_of(const std::string &file)
 {
-    return file.filename().string().ends_with("-fi.so");
+    return file.substr(file.rfind('/') + 1);
 }
 
 // Folders, or from libfabric 2 on also files; @ and + say how they stand to the usual ones.
-std::vector<fs::path> modules_of_path(const char *path)
+// std::filesystem's iterator ends the process when it finds no memory.
+std::vector<std::string> modules_of_path(const char *path)
 {
-    std::vector<fs::path> found;
+    std::vector<std::string> found;
     std::istringstream parts(path);
     std::string part;
     while (std::getline(parts, part, ':')) {
         part.erase(0, part.find_first_not_of("@+"));
-        std::error_code none;
-        if (fs::is_directory(part, none)) {
-            for (fs::directory_iterator at(part, none), end; !none && at != end;
-                 at.increment(none)) {
-                if (is_module(at->path())) {
-                    found.push_back(at->path());
-                }
-            }
-        } else if (is_module(part)) {
-            found.emplace_back(part);
+        std::unique_ptr<DIR, close_folder> folder(opendir(part.c_str()));
+        if (!folder) {
+            found.push_back(part);
+            continue;
+        }
+        while (const dirent *entry = readdir(folder.get())) {
+            found.push_back(part + "/" + entry->d_name);
         }
     }
+    std::erase_if(found, [](const std::string &file) {
+        struct stat status;
+        return !file.ends_with("-fi.so") || stat(file.c_str(), &status) != 0;
+    });
     return found;
 }
 
 // Empty: it loads.
-std::string problem_of(const fs::path &file)
+std::string problem_of(const std::string &file)
 {
     void *module = dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
     if (!module) {
         module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     }
     if (!module) {
-        return dlerror();
+        const char *why = dlerror();
+        return why ? why : file + ": dlopen fails";
     }
     bool has_entry = dlsym(module, entry_point) != nullptr;
     dlclose(module);
-    return has_entry ? "" : file.string() + ": it has no function " + entry_point;
+    return has_entry ? "" : file + ": it has no function " + entry_point;
 }
 
 } // namespace
@@ -68,10 +75,10 @@ std::vector<broken_module> broken_modules()
     if (!path) {
         return broken;
     }
-    for (const fs::path &file : modules_of_path(path)) {
+    for (const std::string &file : modules_of_path(path)) {
         std::string why = problem_of(file);
         if (!why.empty()) {
-            broken.push_back({file.filename().string(), std::move(why)});
+            broken.push_back({name_of(file), std::move(why)});
         }
     }
     return broken;
