@@ -216,7 +216,7 @@ ucs_status_t arrive(conn *c, unsigned am, const wire::message &m, void *data, si
                     const ucp_am_recv_param_t *param)
 {
     wire::message own = m;
-    return receive(c, am, own, data, length, param);
+    return c->owner ? receive(c, am, own, data, length, param) : UCS_ERR_REJECTED;
 }
 
 // Drops a message that cannot be read. If the peer speaks another version, no later message of its

@@ -46,14 +46,14 @@ claim::~claim()
 void claim::link_failed(link *)
 {
     tx = nullptr;
-    home_->drop_claim(this); // the last of this one
+    home_->take_claim(this); // the last of this one
 }
 
 void claim::callee::link_failed(link *)
 {
     tx = nullptr;
     PROV_INFO(EP_CTRL, "a connection names a peer that cannot be called\n");
-    eng->fail(whose->tx, UCS_ERR_UNREACHABLE);
+    eng->fail(asked_for->tx, UCS_ERR_UNREACHABLE);
 }
 
 void claim::control(const wire::message &m, const void *, size_t, link *reply)
@@ -63,13 +63,13 @@ void claim::control(const wire::message &m, const void *, size_t, link *reply)
     }
 }
 
-// What is a rendezvous stays with its sender.
+// The data of a rendezvous stays with its sender.
 bool claim::keep(unsigned am, const wire::message &m, void *data, size_t length,
                  const ucp_am_recv_param_t *param, ucs_status_t *status)
 {
     held_ += beside_payload + (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV ? 0 : length);
     if (held_ > most_held) {
-        PROV_INFO(EP_CTRL, "a connection that has not shown whose it is sends too much\n");
+        PROV_INFO(EP_CTRL, "a connection that has not shown its peer sends too much\n");
         eng->fail(tx, UCS_ERR_EXCEEDS_LIMIT);
         *status = UCS_ERR_REJECTED;
         return true;

@@ -33,12 +33,12 @@ struct claim final : conn {
     const wire::hello said;
 
   private:
-    // The called address says nothing that is of interest, but may be out of reach.
+    // What the called address says does not matter, but it may be out of reach.
     struct callee final : conn {
-        explicit callee(claim *c) : conn(c->eng), whose(c) {}
+        explicit callee(claim *c) : conn(c->eng), asked_for(c) {}
         void link_failed(link *l) override;
         void control(const wire::message &, const void *, size_t, link *) override {}
-        claim *whose;
+        claim *asked_for;
     };
 
     rdm_endpoint *home_;

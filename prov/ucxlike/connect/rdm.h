@@ -18,7 +18,7 @@ struct peer final : conn {
     address name;
     address called;           // its own name, where it is not the one that reached it
     uint64_t incarnation = 0; // of the remote endpoint; 0: not heard from
-    uint64_t given_id = 0;    // what it gave in this life, which nobody else knows
+    uint64_t given_id = 0;    // the id that it gave this endpoint alone in that incarnation
     link *welcomed = nullptr; // where the id was sent already
     link *greeted = nullptr;  // where a hello went without a message
     int refused = 0;          // why the last connection failed, until somebody is told
@@ -67,7 +67,7 @@ class rdm_endpoint final : public endpoint, public acceptor, public engine::read
     void connected(ucp_conn_request_h request) override;
     conn *identify(link *l, const wire::message &m) override;
     void proven(claim *c);
-    void drop_claim(claim *c);
+    std::unique_ptr<claim> take_claim(const claim *c);
 
   private:
     conn *route_slow(fi_addr_t dest, int *error) override;

@@ -174,17 +174,18 @@ claim *rdm_endpoint::claim_of(const link *l) const
     return nullptr;
 }
 
-void rdm_endpoint::drop_claim(claim *c)
+std::unique_ptr<claim> rdm_endpoint::take_claim(const claim *c)
 {
-    std::erase_if(claims_, [c](const std::unique_ptr<claim> &known) { return known.get() == c; });
+    auto at = std::find_if(claims_.begin(), claims_.end(),
+                           [c](const std::unique_ptr<claim> &known) { return known.get() == c; });
+    std::unique_ptr<claim> taken = std::move(*at);
+    claims_.erase(at);
+    return taken;
 }
 
 void rdm_endpoint::proven(claim *c)
 {
-    auto at = std::find_if(claims_.begin(), claims_.end(),
-                           [c](const std::unique_ptr<claim> &known) { return known.get() == c; });
-    std::unique_ptr<claim> held = std::move(*at);
-    claims_.erase(at);
+    std::unique_ptr<claim> held = take_claim(c);
     link *l = held->tx;
     l->owner = nullptr;
     if (guard([&] {

@@ -43,7 +43,7 @@ void answer(conn *to, uint64_t ack, int error);
 // if they are a rendezvous. In engine.cc.
 ucs_status_t dispatch(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
                       const ucp_am_recv_param_t *param);
-// The same for one whose groups and words on arrival were not looked at yet. The conn has an owner.
+// The same for a message that has just come: its group is looked at, and its arrival is answered.
 ucs_status_t arrive(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
                     const ucp_am_recv_param_t *param);
 int query_atomic(fid_domain *dom, fi_datatype type, fi_op op, fi_atomic_attr *attr, uint64_t flags);
