@@ -16,10 +16,6 @@ namespace {
 
 constexpr const char *entry_point = "fi_prov_ini";
 
-struct close_folder {
-    void operator()(DIR *folder) const { closedir(folder); }
-};
-
 std::string name_of(const std::string &file)
 {
     return file.substr(file.rfind('/') + 1);
@@ -34,7 +30,7 @@ std::vector<std::string> modules_of_path(const char *path)
     std::string part;
     while (std::getline(parts, part, ':')) {
         part.erase(0, part.find_first_not_of("@+"));
-        std::unique_ptr<DIR, close_folder> folder(opendir(part.c_str()));
+        std::unique_ptr<DIR, int (*)(DIR *)> folder(opendir(part.c_str()), closedir);
         if (!folder) {
             found.push_back(part);
             continue;
