@@ -234,8 +234,8 @@ void ep::check_size(const request &r, size_t length) const
     if ((r.flags & FI_INJECT) && length > inject) {
         forbid(p, "%zu bytes are injected where %zu are allowed", length, inject);
     }
-    if (!receives(r.what) && length > longest(p)) {
-        forbid(p, "an operation of %zu bytes where %zu are allowed", length, longest(p));
+    if (!receives(r.what) && length > longest) {
+        forbid(p, "an operation of %zu bytes where %zu are allowed", length, longest);
     }
     bool carries = sends(r.what) || r.what == kind::write;
     if (carries && (r.flags & FI_REMOTE_CQ_DATA) && p.cq_data_size < 8 &&
@@ -441,6 +441,7 @@ int open_ep(fid_domain *d, fi_info *wanted, fid_ep **out, void *context)
     made->refusals = setting("FI_STRICT_REFUSALS", 0);
     made->damages = setting("FI_STRICT_DAMAGE", 0);
     made->window = setting("FI_STRICT_WINDOW", 8);
+    made->longest = longest(p);
     *out = &made.release()->outer;
     return 0;
 }

@@ -368,6 +368,7 @@ struct ep {
     uint64_t refusals; // of the next posts
     uint64_t damages;  // what is as long
     size_t window;
+    size_t longest; // operation
     std::mutex mutex;
     std::vector<request *> held; // messages that wait for later ones to overtake them
 
