@@ -292,24 +292,30 @@ class entity {
     void open_md(const std::string &transport, const std::string &device);
 };
 
-// An interface of the entity's domain and device beside the entity's own, in any worker.
+// Opens an interface of the entity's domain and device beside the entity's own, in any worker.
+inline ucs_status_t open_another(const entity &home, uct_worker_h worker, uct_iface_h *iface)
+{
+    uct_iface_config_t *config = nullptr;
+    EXPECT_EQ(uct_md_iface_config_read(home.md, home.resource.tl_name, nullptr, nullptr, &config),
+              UCS_OK);
+    uct_iface_params_t params{};
+    params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE;
+    params.open_mode = UCT_IFACE_OPEN_MODE_DEVICE;
+    params.mode.device.tl_name = home.resource.tl_name;
+    params.mode.device.dev_name = home.resource.dev_name;
+    ucs_status_t status = uct_iface_open(home.md, worker, &params, config, iface);
+    uct_config_release(config);
+    return status;
+}
+
+// Such an interface, and its addresses.
 struct one_more_interface {
     uct_iface_h iface = nullptr;
     entity::address where;
 
     one_more_interface(const entity &home, uct_worker_h worker)
     {
-        uct_iface_config_t *config = nullptr;
-        EXPECT_EQ(
-            uct_md_iface_config_read(home.md, home.resource.tl_name, nullptr, nullptr, &config),
-            UCS_OK);
-        uct_iface_params_t params{};
-        params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE;
-        params.open_mode = UCT_IFACE_OPEN_MODE_DEVICE;
-        params.mode.device.tl_name = home.resource.tl_name;
-        params.mode.device.dev_name = home.resource.dev_name;
-        EXPECT_EQ(uct_iface_open(home.md, worker, &params, config, &iface), UCS_OK);
-        uct_config_release(config);
+        EXPECT_EQ(open_another(home, worker, &iface), UCS_OK);
         uct_iface_progress_enable(iface, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
         where.device.resize(home.attr.device_addr_len);
         where.iface.resize(home.attr.iface_addr_len);

@@ -11,20 +11,11 @@ namespace {
 // was logged.
 ucs_status_t try_another(const entity &home)
 {
-    uct_iface_config_t *config = nullptr;
-    EXPECT_EQ(uct_md_iface_config_read(home.md, home.resource.tl_name, nullptr, nullptr, &config),
-              UCS_OK);
-    uct_iface_params_t params{};
-    params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE;
-    params.open_mode = UCT_IFACE_OPEN_MODE_DEVICE;
-    params.mode.device.tl_name = home.resource.tl_name;
-    params.mode.device.dev_name = home.resource.dev_name;
     uct_iface_h iface = nullptr;
     refused::errors.clear();
     refused::keep_errors();
-    ucs_status_t status = uct_iface_open(home.md, home.worker, &params, config, &iface);
+    ucs_status_t status = open_another(home, home.worker, &iface);
     refused::let_errors_go();
-    uct_config_release(config);
     if (status == UCS_OK) {
         uct_iface_close(iface);
     }
