@@ -2,7 +2,7 @@
 //
 // A folder of FI_PROVIDER_PATH that has no library under a library's name.
 #include "fabtests-ext/common/ucp_pair.h"
-#include "ucs/log.h"
+#include "fabtests-ext/common/warnings.h"
 #include "uct/ofi/fabric/absences.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace ucp_test;
 
-// Before libfabric is asked, which looks there once.
+// Set before libfabric looks there, which it does once.
 struct folder {
     std::string path;
 
@@ -37,18 +37,8 @@ std::string expected()
 
 class ucp_broken_provider : public testing::Test {
   protected:
-    static inline std::vector<std::string> lines;
-
-    ucp_broken_provider()
-    {
-        lines.clear();
-        ucs::log::set_sink([](ucs::log::level level, const char *, int, const char *text) {
-            if (level <= ucs::log::level::warn) {
-                lines.emplace_back(text);
-            }
-        });
-    }
-    ~ucp_broken_provider() override { ucs::log::set_sink(nullptr); }
+    kept_warnings kept;
+    const std::vector<std::string> &lines = kept_warnings::lines;
 };
 
 TEST_F(ucp_broken_provider, is_named_once_and_the_others_serve)

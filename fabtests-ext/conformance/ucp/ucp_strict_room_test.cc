@@ -3,7 +3,7 @@
 // A fabric that has no room for another worker or region.
 #include "fabtests-ext/common/strict_cores.h"
 #include "fabtests-ext/common/ucp_pair.h"
-#include "ucs/log.h"
+#include "fabtests-ext/common/warnings.h"
 
 namespace {
 
@@ -12,18 +12,7 @@ using namespace ucp_test;
 class ucp_strict_room : public testing::Test {
   protected:
     environment quick{"FI_STRICT_DESCRIPTOR", "0"};
-    static inline std::vector<std::string> warnings;
-
-    ucp_strict_room()
-    {
-        warnings.clear();
-        ucs::log::set_sink([](ucs::log::level level, const char *, int, const char *text) {
-            if (level == ucs::log::level::warn) {
-                warnings.emplace_back(text);
-            }
-        });
-    }
-    ~ucp_strict_room() override { ucs::log::set_sink(nullptr); }
+    kept_warnings kept;
 
     static options over(const char *tls)
     {
@@ -42,6 +31,7 @@ TEST_F(ucp_strict_room, the_next_transport_serves_with_a_warning)
     ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &ep));
     ping(a, ep, b);
     EXPECT_EQ(UCS_OK, wait({&a, &b}, close_nb(ep)));
+    const std::vector<std::string> &warnings = kept_warnings::lines;
     EXPECT_EQ(2u, std::count(warnings.begin(), warnings.end(),
                              "ucp_worker_create: psm3/psm3_0 does not open: Out of memory"));
 }

@@ -4,7 +4,7 @@
 #include "fabtests-ext/common/strict_cores.h"
 #include "fabtests-ext/common/ucp_pair.h"
 #include "fabtests-ext/common/ucp_region.h"
-#include "ucs/log.h"
+#include "fabtests-ext/common/warnings.h"
 
 // libfabric 1.17's sockets core, on which all of this stands, now and then leaves 312 bytes behind
 // when an endpoint is closed while a connection of it comes up. Its frames cannot be followed
@@ -158,18 +158,8 @@ class ucp_strict_key : public testing::Test {
   protected:
     environment demanded{"FI_STRICT_AUTH_KEY", "0500000000ea0000"};
     environment key{"UCX_CXI_AUTH_KEY", "17:4711"};
-    static inline std::vector<std::string> lines;
-
-    ucp_strict_key()
-    {
-        lines.clear();
-        ucs::log::set_sink([](ucs::log::level level, const char *, int, const char *text) {
-            if (level <= ucs::log::level::warn) {
-                lines.emplace_back(text);
-            }
-        });
-    }
-    ~ucp_strict_key() override { ucs::log::set_sink(nullptr); }
+    kept_warnings kept;
+    const std::vector<std::string> &lines = kept_warnings::lines;
 
     static ucs_status_t init(const char *tls)
     {
