@@ -90,15 +90,7 @@ class liar {
 
     ucp_ep_h connect(const sockaddr_in &to, const sockaddr_in *from = nullptr)
     {
-        ucp_ep_params_t p = {};
-        p.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
-                       UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-        p.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
-        p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-        p.err_handler.cb = ended;
-        p.err_handler.arg = this;
-        p.sockaddr.addr = reinterpret_cast<const sockaddr *>(&to);
-        p.sockaddr.addrlen = sizeof(to);
+        ucp_ep_params_t p = client_of(to);
         if (from) {
             p.field_mask |= UCP_EP_PARAM_FIELD_LOCAL_SOCK_ADDR;
             p.local_sockaddr.addr = reinterpret_cast<const sockaddr *>(from);
@@ -117,15 +109,7 @@ class liar {
     };
     void call(const sockaddr_in &to, session *s, uint8_t version = wire::version)
     {
-        ucp_ep_params_t p = {};
-        p.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
-                       UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-        p.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
-        p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-        p.err_handler.cb = ended;
-        p.err_handler.arg = this;
-        p.sockaddr.addr = reinterpret_cast<const sockaddr *>(&to);
-        p.sockaddr.addrlen = sizeof(to);
+        ucp_ep_params_t p = client_of(to);
         uint8_t words[wire::max_header];
         wire::builder b(words);
         wire::hello hello = wire::make_hello(name_of(0), 0, 1);
@@ -170,8 +154,8 @@ class liar {
     }
 
     // A message that says where it comes from; `ack` is answered when it was received.
-    void greet(ucp_ep_h ep, uint16_t port, uint64_t id, uint64_t ack = 0,
-               uint8_t version = wire::version, uint64_t life = 77)
+    void greet(ucp_ep_h ep, uint16_t port, uint64_t id, uint64_t ack = 0, uint64_t life = 77,
+               uint8_t version = wire::version)
     {
         uint8_t to[wire::max_header];
         wire::builder b(to);
@@ -215,6 +199,20 @@ class liar {
     size_t lost() const { return lost_; }
 
   private:
+    ucp_ep_params_t client_of(const sockaddr_in &to)
+    {
+        ucp_ep_params_t p = {};
+        p.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
+                       UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+        p.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+        p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        p.err_handler.cb = ended;
+        p.err_handler.arg = this;
+        p.sockaddr.addr = reinterpret_cast<const sockaddr *>(&to);
+        p.sockaddr.addrlen = sizeof(to);
+        return p;
+    }
+
     void accept(ucp_conn_request_h request)
     {
         ucp_ep_params_t p = {};

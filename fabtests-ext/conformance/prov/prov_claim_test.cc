@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whose a connection to an RDM endpoint is: the name that a hello gives is believed when nobody
-// else can have said it, and else when the process that listens there has shown it.
+// The peer that a connection to an RDM endpoint belongs to: the name in its hello is believed when
+// no other process can have said it, and else when the process that listens there has shown it.
 #include "fabtests-ext/conformance/common/prov_liar.h"
 
 #include <gtest/gtest.h>
@@ -17,14 +17,14 @@ struct known_peer {
     known_peer(liar &own, const sockaddr_in &honest)
         : l(own), port(own.listen()), link(own.connect(honest))
     {
-        l.greet(link, port, id, 98, wire::version, first_life);
+        l.greet(link, port, id, 98, first_life);
         REQUIRE_EQ(l.await(wire::acked).m.tag, 98);
         l.await(wire::welcome);
     }
     // It is still heard, and nobody else was welcomed.
     void stays()
     {
-        l.greet(link, port, id, 99, wire::version, first_life);
+        l.greet(link, port, id, 99, first_life);
         REQUIRE_EQ(l.await(wire::acked).m.tag, 99);
         REQUIRE_EQ(l.count(wire::welcome), 0);
         REQUIRE_EQ(l.count(wire::acked), 0);
@@ -60,7 +60,7 @@ TEST(prov_claim_test, a_stranger_does_not_take_the_place_of_a_peer)
 {
     EXPECT_EQ(with_known_peer([](liar &l, known_peer &x, const sockaddr_in &to) {
                   ucp_ep_h stranger = l.connect(to);
-                  l.greet(stranger, x.port, 9, 97, wire::version, second_life);
+                  l.greet(stranger, x.port, 9, 97, second_life);
                   heard asked = l.await(wire::challenge);
                   REQUIRE_EQ(asked.m.id, 9);
                   x.stays();
@@ -76,7 +76,7 @@ TEST(prov_claim_test, a_stranger_does_not_take_the_place_of_a_peer)
 TEST(prov_claim_test, a_stranger_in_the_life_of_a_peer_is_asked)
 {
     EXPECT_EQ(with_known_peer([](liar &l, known_peer &x, const sockaddr_in &to) {
-                  l.greet(l.connect(to), x.port, 9, 97, wire::version, first_life);
+                  l.greet(l.connect(to), x.port, 9, 97, first_life);
                   REQUIRE_EQ(l.await(wire::challenge).m.id, 9);
                   x.stays();
               }),
@@ -89,7 +89,7 @@ TEST(prov_claim_test, a_peer_that_has_come_back_is_heard_when_it_has_shown_itsel
     EXPECT_EQ(with_known_peer([](liar &l, known_peer &x, const sockaddr_in &to) {
                   ucp_ep_h again = l.connect(to);
                   for (uint64_t ack = 1; ack <= 3; ++ack) {
-                      l.greet(again, x.port, 9, ack, wire::version, second_life);
+                      l.greet(again, x.port, 9, ack, second_life);
                   }
                   heard asked = l.await(wire::challenge);
                   REQUIRE_EQ(l.count(wire::acked), 0);
@@ -106,7 +106,7 @@ TEST(prov_claim_test, a_peer_that_has_come_back_is_heard_when_it_has_shown_itsel
 TEST(prov_claim_test, a_second_connection_in_one_life_needs_no_proof)
 {
     EXPECT_EQ(with_known_peer([](liar &l, known_peer &x, const sockaddr_in &to) {
-                  l.greet(l.connect(to), x.port, known_peer::id, 97, wire::version, first_life);
+                  l.greet(l.connect(to), x.port, known_peer::id, 97, first_life);
                   REQUIRE_EQ(l.await(wire::acked).m.tag, 97);
                   REQUIRE_EQ(l.count(wire::challenge), 0);
               }),
@@ -117,7 +117,7 @@ TEST(prov_claim_test, one_that_names_an_address_where_nobody_listens_is_sent_awa
 {
     EXPECT_EQ(with_known_peer([](liar &l, known_peer &x, const sockaddr_in &to) {
                   l.stop_listening();
-                  l.greet(l.connect(to), x.port, 9, 97, wire::version, second_life);
+                  l.greet(l.connect(to), x.port, 9, 97, second_life);
                   l.progress_until([&] { return l.lost() == 1; });
                   x.stays();
               }),

@@ -77,7 +77,7 @@ TEST(prov_liar_test, a_peer_of_another_version_is_sent_away)
     auto client = [](partner &p) {
         sockaddr_in to = address_of(p);
         liar l;
-        l.greet(l.connect(to), 1000, 1, 99, wire::version + 1);
+        l.greet(l.connect(to), 1000, 1, 99, 77, wire::version + 1);
         l.progress_until([&] { return l.lost() == 1; });
         REQUIRE_EQ(l.count(wire::acked), 0);
         l.greet(l.connect(to), 1000, 1, 99);

@@ -44,7 +44,7 @@ struct birth {
     uint64_t address;
 };
 
-// What a life says of itself before it has been spoken to: numbers, whose like no other life says.
+// A life sends numbers before it has been sent anything. No two lives send the same number.
 void speak(fabric_side &s, unsigned life)
 {
     std::vector<unsigned> words(first_words);
@@ -242,6 +242,17 @@ void tell_name(partner &p, fabric_side &s)
     p.tell(name, sizeof(name));
 }
 
+// The next life is born; the first one's name is that of all.
+birth meet(partner &p, fabric_side &s, unsigned life)
+{
+    birth b;
+    p.hear(&b, sizeof(b));
+    if (life == 0) {
+        REQUIRE_EQ(fi_av_insert(s.av, b.name, 1, &s.peer, 0, nullptr), 1);
+    }
+    return b;
+}
+
 TEST_P(prov_restart_test, reaches_every_life_and_ends_what_was_under_way)
 {
     auto survivor = [](partner &p) {
@@ -250,11 +261,7 @@ TEST_P(prov_restart_test, reaches_every_life_and_ends_what_was_under_way)
         std::vector<char> out(large), in(large), written(large);
         growth nothing;
         for (unsigned life = 0; life < lives(); ++life) {
-            birth b;
-            p.hear(&b, sizeof(b));
-            if (life == 0) {
-                REQUIRE_EQ(fi_av_insert(s.av, b.name, 1, &s.peer, 0, nullptr), 1);
-            }
+            birth b = meet(p, s, life);
             reach(s, life);
             reach(s, life);
             nothing.look(s, life);
@@ -298,11 +305,7 @@ TEST_P(prov_restart_test, hears_every_life_that_speaks_first)
         tell_name(p, s);
         growth nothing;
         for (unsigned life = 0; life < lives(); ++life) {
-            birth b;
-            p.hear(&b, sizeof(b));
-            if (life == 0) {
-                REQUIRE_EQ(fi_av_insert(s.av, b.name, 1, &s.peer, 0, nullptr), 1);
-            }
+            meet(p, s, life);
             for (unsigned i = 0; i < first_words; ++i) {
                 unsigned word = ~0u;
                 REQUIRE_EQ(
