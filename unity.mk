@@ -63,9 +63,10 @@ unity_main := fabtests-ext/common/suite_main.o
 # Suites that need other objects or libraries than those of their folder, open a namespace of the engine, have functions
 # in place of the system's, or set up the environment before main().
 unity_lone_suites := $(addprefix fabtests-ext/,conformance/prov/prov_allocation_test conformance/prov/prov_claim_test \
-	conformance/prov/prov_info_test conformance/prov/prov_liar_test \
-	conformance/prov/prov_mc_test conformance/ucp/ucp_allocation_test conformance/ucp/ucp_broken_provider_test \
-	conformance/ucp/peers/ucp_death_test conformance/ucp/peers/ucp_network_test unit/ucp/ucp_proto_test unit/ucp/ucp_protocols_test) \
+	conformance/prov/prov_info_test conformance/prov/prov_liar_test conformance/prov/prov_mc_test \
+	conformance/ucp/ucp_allocation_test conformance/ucp/ucp_broken_provider_test \
+	conformance/ucp/peers/ucp_death_test conformance/ucp/peers/ucp_network_test unit/ucp/ucp_proto_test \
+	unit/ucp/ucp_protocols_test) \
 	$(patsubst $(unity_root)%.cc,%,$(shell grep -lE '^namespace [a-z]|^extern "C"|/strict_cores.h' \
 	$(wildcard $(addprefix $(unity_root)fabtests-ext/,unit/*_test.cc unit/*/*_test.cc conformance/*/*_test.cc \
 	conformance/*/*/*_test.cc))))
