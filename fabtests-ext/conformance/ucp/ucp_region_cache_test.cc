@@ -64,7 +64,12 @@ class ucp_region_cache : public testing::TestWithParam<const char *> {
     options o;
     mapped out, in;
 
-    ucp_region_cache() { o.tls = GetParam(); }
+    // One device: a buffer is registered with each that carries a part of it.
+    ucp_region_cache()
+    {
+        o.tls = GetParam();
+        o.config = {{"MAX_RNDV_RAILS", "1"}};
+    }
 
     void SetUp() override
     {
