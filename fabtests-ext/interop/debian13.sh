@@ -60,7 +60,7 @@ guest()
         { grep -E 'error|warning' make.log; tail -n 30 make.log; exit 1; }
     foreign_provider_test &
     foreign=$!
-    make -k -j "$((JOBS + 1))" check || status=1
+    make -k -j "$((JOBS + 3))" check || status=1
     wait $foreign || status=1
     cat foreign-provider.log
     exit $status

@@ -43,10 +43,11 @@ class uct_remote : public uct_test {
     }
 
     // In place: the memory is registered.
-    static void fill(std::string &s, unsigned seed)
+    static void fill(std::string &s, unsigned seed) { fill(s.data(), s.size(), seed); }
+
+    static void fill(char *data, size_t length, unsigned seed)
     {
-        std::string p = pattern(s.size(), seed);
-        memcpy(s.data(), p.data(), p.size());
+        memcpy(data, pattern(length, seed).data(), length);
     }
 
     void flush()
