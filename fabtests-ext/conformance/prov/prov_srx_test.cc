@@ -104,6 +104,34 @@ TEST(prov_srx_test, peeks_claims_and_discards)
     });
 }
 
+// Its sender waits for that.
+TEST(prov_srx_test, a_discarded_message_has_come_to_its_end)
+{
+    in_a_process([](partner &) {
+        alone a;
+        for (bool claimed : {false, true}) {
+            char data[10] = {};
+            iovec iov = {data, sizeof(data)};
+            fi_msg_tagged m = {};
+            m.msg_iov = &iov;
+            m.iov_count = 1;
+            m.addr = a.s.peer;
+            m.tag = 1;
+            m.context = data;
+            a.s.retry(
+                [&] { return fi_tsendmsg(a.s.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE); });
+            REQUIRE_EQ(a.peek(1, claimed ? FI_CLAIM : FI_DISCARD).len, 10);
+            if (claimed) {
+                m.context = &a.context;
+                m.addr = FI_ADDR_UNSPEC;
+                a.s.retry([&] { return fi_trecvmsg(a.srx, &m, FI_CLAIM | FI_DISCARD); });
+                REQUIRE(a.s.complete(a.s.rxcq).op_context == &a.context);
+            }
+            REQUIRE(a.s.complete(a.s.txcq).op_context == data);
+        }
+    });
+}
+
 TEST(prov_srx_test, claims_one_message_for_a_context)
 {
     in_a_process([](partner &) {

@@ -59,6 +59,7 @@ class rx_queue {
     ucs_status_t keep(msg_in *u, conn *from, const wire::message &m, void *data, size_t length,
                       const ucp_am_recv_param_t *param);
     void drop(msg_in *u);
+    void discard(rx_op *r, msg_in *u, size_t length);
     ssize_t claim(endpoint *ep, const recv_call &c);
     cq *cq_of(const endpoint *ep) const;
     static cq *cq_of(const endpoint *ep, const msg_in *u);

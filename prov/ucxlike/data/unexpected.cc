@@ -114,7 +114,16 @@ ssize_t rx_queue::peek(endpoint *ep, const recv_call &c)
         PROV_CHECK_ARG(EP_DATA, added,
                        "fi_trecvmsg: FI_CLAIM: this context has a claimed message already\n");
     }
-    if (c.flags & (FI_CLAIM | FI_DISCARD)) {
+    if (c.flags & FI_DISCARD) {
+        rx_op *r = make(ep, c);
+        if (!r) {
+            return -FI_EAGAIN;
+        }
+        tagged_.remove(u);
+        discard(r, u, u->length);
+        return 0;
+    }
+    if (c.flags & FI_CLAIM) {
         tagged_.remove(u);
     }
     if (cq *q = cq_of(ep, u)) {
@@ -122,10 +131,20 @@ ssize_t rx_queue::peek(endpoint *ep, const recv_call &c)
                   FI_RECV | FI_TAGGED | (u->m.flags & wire::has_data ? FI_REMOTE_CQ_DATA : 0),
                   u->length, nullptr, u->m.data, u->m.tag, u->from->addr});
     }
-    if (c.flags & FI_DISCARD) {
-        drop(u);
-    }
     return 0;
+}
+
+// The message comes to its end as a received one does, so that a sender that waits for the delivery
+// hears of it. The completion says this length.
+void rx_queue::discard(rx_op *r, msg_in *u, size_t length)
+{
+    r->flags |= FI_TAGGED;
+    r->count = 0;
+    r->from = u->from;
+    r->m = u->m;
+    r->length = r->total = length;
+    drop(u);
+    finish(r, 0);
 }
 
 // FI_CLAIM without FI_PEEK: the message that a peek claimed for this context.
@@ -137,20 +156,15 @@ ssize_t rx_queue::claim(endpoint *ep, const recv_call &c)
         return -FI_EINVAL;
     }
     msg_in *u = it->second;
-    if (c.flags & FI_DISCARD) {
-        claimed_.erase(it);
-        if (cq *q = cq_of(ep, u)) {
-            q->write(
-                {c.context, FI_RECV | FI_TAGGED, 0, nullptr, u->m.data, u->m.tag, u->from->addr});
-        }
-        drop(u);
-        return 0;
-    }
     rx_op *r = make(ep, c);
     if (!r) {
         return -FI_EAGAIN;
     }
     claimed_.erase(it);
+    if (c.flags & FI_DISCARD) {
+        discard(r, u, 0);
+        return 0;
+    }
     r->flags |= FI_TAGGED;
     take(r, u);
     return 0;
