@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Two RDM endpoints that carry out a schedule, and the model that says which receive each message
+// completes and what it brings. The model is exact because messages of one endpoint arrive in
+// order, and what depends on the moment waits until all that was sent has arrived.
+#pragma once
+
+#include "fabtests-ext/common/fabric_app.h"
+#include "fabtests-ext/common/schedule.h"
+
+#include <list>
+#include <memory>
+#include <optional>
+
+namespace rdm_model {
+
+using namespace app;
+
+enum kind : unsigned { send, receive, settle, peek, take, cancel, put, get };
+inline const std::vector<unsigned> kinds = {send,    send, send,   send, receive, receive, receive,
+                                            receive, peek, cancel, take, put,     get,     settle};
+
+inline unsigned number(const char *variable, unsigned otherwise)
+{
+    const char *n = getenv(variable);
+    return n ? static_cast<unsigned>(strtoul(n, nullptr, 0)) : otherwise;
+}
+
+// How long what must come may take; less makes one that hangs short in less time.
+inline const std::chrono::seconds waiting(number("UCXLIKE_TEST_PATIENCE", patience_ms / 1000));
+
+constexpr size_t lengths[] = {0, 8, 300, 5000, 40'000, 130'000};
+constexpr size_t longest = 130'000, slot = 40'000, slots = 4;
+constexpr uint64_t tags = 4, all_tags = 0xff, marker = 1 << 16;
+
+struct call;
+
+struct message {
+    bool tagged = false;
+    uint64_t tag = 0;
+    size_t length = 0;
+    unsigned seed = 0; // of its bytes
+    bool with_data = false;
+    call *delivered = nullptr; // the send, if it completes when the message has been received
+};
+
+struct receiving {
+    bool tagged = false;
+    uint64_t tag = 0, ignore = 0;
+    std::vector<char> buffer;
+    std::optional<message> brings; // by the model
+    bool cancelled = false, discarded = false;
+
+    bool takes(const message &m) const
+    {
+        return tagged == m.tagged && (!tagged || ((tag ^ m.tag) & ~ignore) == 0);
+    }
+
+    void bring(const message &m);
+};
+
+// A call under way; its address is the context.
+struct call {
+    fi_context2 reserved = {};
+    std::vector<char> data;             // of a send, put or get
+    std::unique_ptr<receiving> receive; // of a receive
+    int error = 0;                      // of a send, by the model
+    bool peeks = false, over = false;
+    std::optional<size_t> found; // by a peek: how long what it found is
+};
+
+// A sender that waits for the delivery hears that the buffer was too short.
+inline void receiving::bring(const message &m)
+{
+    brings = m;
+    if (m.delivered && m.length > buffer.size()) {
+        m.delivered->error = FI_ETRUNC;
+    }
+}
+
+class side {
+  public:
+    explicit side(bool shared) : app_(make_options(shared))
+    {
+        app_.open_active(app_.info);
+        open_at_ = app_.expose(memory_.data(), memory_.size(), FI_REMOTE_READ | FI_REMOTE_WRITE);
+    }
+
+    ~side()
+    {
+        app_.close_active();
+        if (srx_) {
+            REQUIRE_EQ(fi_close(&srx_->fid), 0);
+        }
+    }
+
+    void know(side &other)
+    {
+        other_ = &other;
+        char name[64];
+        size_t length = sizeof(name);
+        REQUIRE_EQ(fi_getname(&other.app_.ep->fid, name, &length), 0);
+        REQUIRE_EQ(fi_av_insert(app_.av, name, 1, &app_.peer, 0, nullptr), 1);
+    }
+
+    void carry_out(const schedule::step &s)
+    {
+        unsigned a = s.with[0], b = s.with[1], c = s.with[2];
+        switch (s.what) {
+        case send:
+            return send_one(a % tags, lengths[b % std::size(lengths)], c);
+        case receive:
+            return receive_one(a % tags, b, c);
+        case settle:
+            return settle_all();
+        case peek:
+            return peek_one(a % tags, b % 2 ? all_tags : 0, c);
+        case take:
+            return take_claimed(c % 4 == 0);
+        case cancel:
+            return cancel_one(a);
+        case put:
+        case get:
+            return access(s.what, a % slots, 1 + b * 40, c);
+        default:
+            REQUIRE(!"a step of a kind that is none");
+        }
+    }
+
+    // ---- the end of a schedule: first both sides receive what is left, then nothing is under way
+
+    void drain()
+    {
+        settle_all();
+        if (claimed_) {
+            take_claimed(false);
+        }
+        while (!posted_.empty()) {
+            cancel_one(0);
+        }
+        while (!unexpected_.empty()) {
+            message m = unexpected_.front();
+            post(m.tagged, m.tag, 0, longest);
+            settle_all();
+        }
+    }
+
+    void finish()
+    {
+        await([this] { return calls_.empty(); });
+    }
+
+  private:
+    options make_options(bool shared)
+    {
+        options o;
+        o.caps = FI_MSG | FI_TAGGED | FI_RMA;
+        if (shared) {
+            o.before_enable = [this](fabric_side &f) {
+                REQUIRE_EQ(fi_srx_context(f.domain, nullptr, &srx_, nullptr), 0);
+                REQUIRE_EQ(fi_ep_bind(f.ep, &srx_->fid, 0), 0);
+            };
+        }
+        return o;
+    }
+
+    fid_ep *receiver() { return srx_ ? srx_ : app_.ep; }
+
+    template <class Condition>
+    void await(Condition &&condition)
+    {
+        auto limit = std::chrono::steady_clock::now() + waiting;
+        while (!condition()) {
+            REQUIRE(std::chrono::steady_clock::now() < limit);
+            progress();
+        }
+    }
+
+    void progress()
+    {
+        for (side *s : {this, other_}) {
+            s->read(s->app_.txcq);
+            s->read(s->app_.rxcq);
+        }
+        sched_yield();
+    }
+
+    template <class Call>
+    void start(Call &&begin)
+    {
+        await([&] {
+            ssize_t r = begin();
+            REQUIRE(r == 0 || r == -FI_EAGAIN);
+            return r == 0;
+        });
+    }
+
+    call *begin_call()
+    {
+        calls_.emplace_back();
+        return &calls_.back();
+    }
+
+    // ---- messages
+
+    void send_one(uint64_t tag, size_t length, unsigned how)
+    {
+        message m = {how % 5 != 4, tag, length, how * 7 + ++seeds_, how % 5 == 2, nullptr};
+        std::vector<char> bytes = pattern(length, m.seed);
+        bool inject = how % 5 == 1 && length <= app_.info->tx_attr->inject_size;
+        call *c = inject ? nullptr : begin_call();
+        m.delivered = how % 5 == 1 || how % 5 == 3 ? c : nullptr;
+        if (c) {
+            c->data = std::move(bytes);
+        }
+        const char *data = c ? c->data.data() : bytes.data();
+        start([&] {
+            if (!c) {
+                return fi_tinject(app_.ep, data, length, app_.peer, tag);
+            }
+            return post_send(m, data, c);
+        });
+        other_->arrives(m);
+    }
+
+    ssize_t post_send(const message &m, const char *data, call *c)
+    {
+        if (!m.tagged) {
+            return fi_send(app_.ep, data, m.length, nullptr, app_.peer, c);
+        }
+        if (m.with_data) {
+            return fi_tsenddata(app_.ep, data, m.length, nullptr, m.seed, app_.peer, m.tag, c);
+        }
+        if (!m.delivered) {
+            return fi_tsend(app_.ep, data, m.length, nullptr, app_.peer, m.tag, c);
+        }
+        iovec iov = {const_cast<char *>(data), m.length};
+        fi_msg_tagged t = {};
+        t.msg_iov = &iov;
+        t.iov_count = 1;
+        t.addr = app_.peer;
+        t.tag = m.tag;
+        t.context = c;
+        return fi_tsendmsg(app_.ep, &t, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+    }
+
+    void arrives(const message &m)
+    {
+        auto r = std::find_if(posted_.begin(), posted_.end(),
+                              [&](call *c) { return c->receive->takes(m); });
+        if (r == posted_.end()) {
+            unexpected_.push_back(m);
+        } else {
+            (*r)->receive->bring(m);
+            posted_.erase(r);
+        }
+    }
+
+    void receive_one(uint64_t tag, unsigned b, unsigned how)
+    {
+        size_t room = how % 6 ? longest : lengths[b % std::size(lengths)];
+        post(how % 5 != 4, tag, b % 3 ? 0 : all_tags, room);
+    }
+
+    call *post(bool tagged, uint64_t tag, uint64_t ignore, size_t room)
+    {
+        call *c = begin_call();
+        c->receive.reset(new receiving{tagged, tag, ignore, std::vector<char>(room), {}});
+        char *buffer = c->receive->buffer.data();
+        start([&] {
+            return tagged
+                       ? fi_trecv(receiver(), buffer, room, nullptr, FI_ADDR_UNSPEC, tag, ignore, c)
+                       : fi_recv(receiver(), buffer, room, nullptr, FI_ADDR_UNSPEC, c);
+        });
+        auto m = std::find_if(unexpected_.begin(), unexpected_.end(),
+                              [&](const message &i) { return c->receive->takes(i); });
+        if (m == unexpected_.end()) {
+            posted_.push_back(c);
+        } else {
+            c->receive->bring(*m);
+            unexpected_.erase(m);
+        }
+        return c;
+    }
+
+    // All that was sent to this side has arrived, and what the model says has come has come.
+    void settle_all()
+    {
+        post(true, marker, 0, 0);
+        start([&] { return fi_tinject(other_->app_.ep, nullptr, 0, other_->app_.peer, marker); });
+        arrives({true, marker, 0, 0, false, nullptr});
+        await([this] {
+            return std::none_of(calls_.begin(), calls_.end(),
+                                [](const call &c) { return c.receive && c.receive->brings; });
+        });
+    }
+
+    // ---- what looks at messages that have arrived
+
+    fi_msg_tagged about(uint64_t tag, uint64_t ignore, void *context)
+    {
+        fi_msg_tagged m = {};
+        m.addr = FI_ADDR_UNSPEC;
+        m.tag = tag;
+        m.ignore = ignore;
+        m.context = context;
+        return m;
+    }
+
+    void peek_one(uint64_t tag, uint64_t ignore, unsigned how)
+    {
+        uint64_t flags = how % 3 == 0 ? 0 : how % 3 == 1 ? FI_DISCARD : FI_CLAIM;
+        if (flags == FI_CLAIM && claimed_) {
+            return;
+        }
+        settle_all();
+        receiving wanted = {true, tag, ignore, {}, {}};
+        auto at = std::find_if(unexpected_.begin(), unexpected_.end(),
+                               [&](const message &i) { return wanted.takes(i); });
+        call *c = begin_call();
+        c->peeks = true;
+        fi_msg_tagged m = about(tag, ignore, c);
+        start([&] { return fi_trecvmsg(receiver(), &m, FI_PEEK | flags); });
+        await([&] { return c->over; });
+        REQUIRE_EQ(c->found.has_value(), at != unexpected_.end());
+        if (c->found) {
+            REQUIRE_EQ(*c->found, at->length);
+        }
+        if (c->found && flags == FI_CLAIM) {
+            claimed_ = c;
+            claimed_message_ = *at;
+        } else {
+            forget(c);
+        }
+        if (at != unexpected_.end() && flags != 0) {
+            unexpected_.erase(at);
+        }
+    }
+
+    void take_claimed(bool discard)
+    {
+        if (!claimed_) {
+            return;
+        }
+        call *c = std::exchange(claimed_, nullptr);
+        c->peeks = c->over = false;
+        c->receive.reset(new receiving{true, claimed_message_.tag, 0, std::vector<char>(longest),
+                                       claimed_message_});
+        c->receive->discarded = discard;
+        iovec iov = {c->receive->buffer.data(), longest};
+        fi_msg_tagged m = about(claimed_message_.tag, 0, c);
+        m.msg_iov = &iov;
+        m.iov_count = 1;
+        start([&] { return fi_trecvmsg(receiver(), &m, FI_CLAIM | (discard ? FI_DISCARD : 0)); });
+    }
+
+    void cancel_one(unsigned which)
+    {
+        settle_all();
+        if (posted_.empty()) {
+            return;
+        }
+        auto at = std::next(posted_.begin(), static_cast<long>(which % posted_.size()));
+        call *c = *at;
+        posted_.erase(at);
+        c->receive->cancelled = true;
+        REQUIRE_EQ(fi_cancel(&receiver()->fid, c), 0);
+        size_t before = calls_.size();
+        await([&] { return calls_.size() < before; });
+    }
+
+    // ---- memory: one access at a time, beside the messages
+
+    void access(unsigned what, unsigned number, size_t length, unsigned seed)
+    {
+        char *there = other_->memory_.data() + number * slot;
+        std::vector<char> bytes = pattern(length, seed);
+        call *c = begin_call();
+        c->data = what == put ? bytes : std::vector<char>(length);
+        if (what == get) {
+            memcpy(there, bytes.data(), length);
+        }
+        iovec iov = {c->data.data(), length};
+        fi_rma_iov at = {other_->open_at_.address + number * slot, length, other_->open_at_.key};
+        fi_msg_rma m = {};
+        m.msg_iov = &iov;
+        m.iov_count = 1;
+        m.rma_iov = &at;
+        m.rma_iov_count = 1;
+        m.addr = app_.peer;
+        m.context = c;
+        uint64_t flags = FI_COMPLETION | (what == put ? FI_DELIVERY_COMPLETE : 0);
+        c->peeks = true; // it stays after its completion
+        start([&] {
+            return what == put ? fi_writemsg(app_.ep, &m, flags) : fi_readmsg(app_.ep, &m, flags);
+        });
+        await([&] { return c->over; });
+        REQUIRE_EQ(memcmp(what == put ? there : c->data.data(), bytes.data(), length), 0);
+        forget(c);
+    }
+
+    // ---- completions
+
+    void read(fid_cq *q)
+    {
+        fi_cq_tagged_entry entry = {};
+        ssize_t n = fi_cq_read(q, &entry, 1);
+        if (n == -FI_EAGAIN) {
+            return;
+        }
+        fi_cq_err_entry error = {};
+        if (n == -FI_EAVAIL) {
+            REQUIRE_EQ(fi_cq_readerr(q, &error, 0), 1);
+            entry.op_context = error.op_context;
+        } else {
+            REQUIRE_EQ(n, 1);
+        }
+        auto *c = static_cast<call *>(entry.op_context);
+        REQUIRE(std::any_of(calls_.begin(), calls_.end(), [&](const call &i) { return &i == c; }));
+        REQUIRE(!c->over);
+        if (c->receive) {
+            check_received(*c->receive, entry, error);
+        } else if (c->peeks) {
+            REQUIRE(error.err == 0 || error.err == FI_ENOMSG);
+            c->over = true;
+            if (error.err == 0) {
+                c->found = entry.len;
+            }
+            return;
+        } else {
+            REQUIRE_EQ(error.err, c->error);
+        }
+        forget(c);
+    }
+
+    static void check_received(const receiving &r, const fi_cq_tagged_entry &entry,
+                               const fi_cq_err_entry &error)
+    {
+        if (r.cancelled) {
+            REQUIRE_EQ(error.err, FI_ECANCELED);
+            return;
+        }
+        REQUIRE(r.brings.has_value());
+        size_t room = r.buffer.size(), length = r.brings->length;
+        if (r.discarded) {
+            REQUIRE_EQ(error.err, 0);
+            return;
+        }
+        if (length > room) {
+            REQUIRE_EQ(error.err, FI_ETRUNC);
+            REQUIRE_EQ(error.olen, length - room);
+            return;
+        }
+        REQUIRE_EQ(error.err, 0);
+        REQUIRE_EQ(entry.len, length);
+        REQUIRE_EQ(memcmp(r.buffer.data(), pattern(length, r.brings->seed).data(), length), 0);
+        REQUIRE(!r.tagged || entry.tag == r.brings->tag);
+        REQUIRE_EQ((entry.flags & FI_REMOTE_CQ_DATA) != 0, r.brings->with_data);
+        REQUIRE(!r.brings->with_data || entry.data == r.brings->seed);
+    }
+
+    void forget(call *c)
+    {
+        calls_.remove_if([c](const call &i) { return &i == c; });
+    }
+
+    fid_ep *srx_ = nullptr;
+    fabric_side app_;
+    side *other_ = nullptr;
+    std::vector<char> memory_ = std::vector<char>(slot * slots + longest);
+    remote open_at_ = {};
+    std::list<call> calls_;
+    std::list<call *> posted_;
+    std::list<message> unexpected_;
+    call *claimed_ = nullptr;
+    message claimed_message_;
+    unsigned seeds_ = 0;
+};
+
+} // namespace rdm_model
