@@ -37,8 +37,7 @@ TEST_P(uct_strict_room, an_interface_without_room_for_its_endpoint_says_so)
     one_more_interface second(a, a.worker);
     EXPECT_EQ(try_another(a), UCS_ERR_NO_MEMORY);
     ASSERT_EQ(refused::errors.size(), 1u);
-    EXPECT_TRUE(refused::errors[0].starts_with("fi_endpoint")) << refused::errors[0];
-    EXPECT_TRUE(refused::errors[0].ends_with(": No space left on device")) << refused::errors[0];
+    EXPECT_EQ(refused::errors[0], "fi_endpoint: No space left on device"); // whatever its key is
 }
 
 TEST_P(uct_strict_room, an_interface_without_room_for_its_queue_says_so)

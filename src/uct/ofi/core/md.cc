@@ -88,11 +88,11 @@ info_ptr find_info(const core &c, const device &d, const families &asked, const 
     return cut_down(c, how.key.empty() ? dup_info(preferred(d, asked)) : admitted_info(c, d, how));
 }
 
-std::shared_ptr<fid_domain> open_domain(fid_fabric *fabric, fi_info *info,
-                                        const std::string &refused)
+std::shared_ptr<fid_domain> open_domain(fid_fabric *fabric, fi_info *info, const admission &how,
+                                        const device &d)
 {
     fid_domain *domain = nullptr;
-    check(fi_domain(fabric, info, &domain, nullptr), refused.c_str());
+    how.check(fi_domain(fabric, info, &domain, nullptr), "fi_domain", d.name);
     return {domain, fid_closer()};
 }
 
@@ -111,13 +111,11 @@ md::md(ofi::component &owner, const core &c, const device &d, const uct_md_confi
     : uct_md(owner), provider(c), dev(d),
       admitted(find_admission(c, d.name, config.v.auth_key, config.prefix)),
       info(find_info(c, d, config.v.families, admitted)), fabric(open_fabric(info.get())),
-      domain(open_domain(fabric.get(), info.get(), admitted.refused("fi_domain", d.name))),
+      domain(open_domain(fabric.get(), info.get(), admitted, d)),
       needs_local((info->domain_attr->mr_mode & FI_MR_LOCAL) != 0),
-      carrier(
-          info->domain_attr->mr_mode & FI_MR_ENDPOINT
-              ? std::make_unique<region_target>(domain.get(), info.get(),
-                                                admitted.refused("fi_endpoint for regions", d.name))
-              : nullptr),
+      carrier(info->domain_attr->mr_mode & FI_MR_ENDPOINT
+                  ? std::make_unique<region_target>(domain.get(), info.get(), admitted, d.name)
+                  : nullptr),
       always_(config.v.reg_nonblock ? UCT_MD_MEM_FLAG_NONBLOCK : 0)
 {
     owner.expect_carrier(carrier_length());

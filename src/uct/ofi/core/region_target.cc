@@ -8,7 +8,8 @@
 
 namespace uct::ofi {
 
-region_target::region_target(fid_domain *domain, const fi_info *about, const std::string &refused)
+region_target::region_target(fid_domain *domain, const fi_info *about, const admission &how,
+                             const std::string &device)
 {
     fi_av_attr names{};
     names.type =
@@ -24,7 +25,8 @@ region_target::region_target(fid_domain *domain, const fi_info *about, const std
     cq_.reset(cq);
     info_ptr info = dup_info(about);
     fid_ep *endpoint = nullptr;
-    check(fi_endpoint(domain, info.get(), &endpoint, nullptr), refused.c_str());
+    how.check(fi_endpoint(domain, info.get(), &endpoint, nullptr), "fi_endpoint for regions",
+              device);
     ep_.reset(endpoint);
     check(fi_ep_bind(endpoint, &av->fid, 0), "fi_ep_bind of the regions' address vector");
     check(fi_ep_bind(endpoint, &cq->fid, FI_TRANSMIT | FI_RECV),

@@ -5,6 +5,7 @@
 // atomic operations go there. Nothing is ever posted on it.
 #pragma once
 
+#include "uct/ofi/fabric/admission.h"
 #include "uct/ofi/fabric/fid.h"
 
 #include <mutex>
@@ -17,7 +18,8 @@ constexpr size_t max_target_name = 64; // bytes of the endpoint's address
 class region_target {
   public:
     // refused: begins the message when there is no such endpoint. Throws ucs::error.
-    region_target(fid_domain *domain, const fi_info *about, const std::string &refused);
+    region_target(fid_domain *domain, const fi_info *about, const admission &how,
+                  const std::string &device);
 
     // Binds and enables a region: it has a key then. Any thread. Throws ucs::error.
     void enable(fid_mr *region);

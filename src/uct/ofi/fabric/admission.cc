@@ -3,10 +3,14 @@
 #include "uct/ofi/fabric/admission.h"
 
 #include "ucs/error.h"
+#include "uct/ofi/fabric/error.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <new>
+#include <rdma/fi_errno.h>
 #include <string_view>
 #include <vector>
 
@@ -58,6 +62,13 @@ std::string launcher_words(const core &c, const std::string &device)
                             : std::string("no job's key: ") + variable + " is not set";
 }
 
+// Whatever the key is, there would be no more of it.
+bool lacks_room(long ret)
+{
+    constexpr int errors[] = {FI_ENOSPC, FI_ENOMEM, FI_EMFILE, FI_EAGAIN, FI_ENOBUFS};
+    return std::find(std::begin(errors), std::end(errors), -ret) != std::end(errors);
+}
+
 // A UUID is a secret of the job, numbers of services are not.
 std::string setting_words(const key_bytes &key, const std::string &prefix, bool slingshot)
 {
@@ -85,9 +96,13 @@ void set_key(const key_bytes &key, uint8_t **to, size_t *size)
 
 } // namespace
 
-std::string admission::refused(const char *call, const std::string &device) const
+void admission::check(long ret, const char *call, const std::string &device) const
 {
-    return words.empty() ? call : std::string(call) + " of " + device + ", with " + words;
+    if (UCS_LIKELY(ret >= 0)) {
+        return;
+    }
+    const std::string with = std::string(call) + " of " + device + ", with " + words;
+    ofi::check(ret, words.empty() || lacks_room(ret) ? call : with.c_str());
 }
 
 admission find_admission(const core &c, const std::string &device, const auth_keys &own,

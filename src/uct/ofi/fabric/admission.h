@@ -14,8 +14,9 @@ struct admission {
     key_bytes key;     // of a setting; empty: the core finds its own
     std::string words; // which key it is or where one would be: "service 5, VNI 234 of ..."; or ""
 
-    // For a message that the core refused a call: "fi_domain of cxi0, with service 5 ..."
-    std::string refused(const char *call, const std::string &device) const;
+    // Throws as uct::ofi::check does, with the key where that may be why: "fi_domain of cxi0, with
+    // service 5 ...: Permission denied".
+    void check(long ret, const char *call, const std::string &device) const;
 };
 
 // prefix: of the variables of the transport, "CXI_".

@@ -104,8 +104,8 @@ void rdm_iface::open_endpoint(const uct_iface_config &config)
     av_.reset(av);
 
     fid_ep *endpoint = nullptr;
-    check(fi_endpoint(domain.domain.get(), info.get(), &endpoint, nullptr),
-          domain.admitted.refused("fi_endpoint", domain.dev.name).c_str());
+    domain.admitted.check(fi_endpoint(domain.domain.get(), info.get(), &endpoint, nullptr),
+                          "fi_endpoint", domain.dev.name);
     ep_.reset(endpoint);
     check(fi_ep_bind(endpoint, &av_->fid, 0), "fi_ep_bind to the address vector");
     check(fi_ep_bind(endpoint, &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind to the queue");
