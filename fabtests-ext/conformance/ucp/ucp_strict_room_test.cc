@@ -36,22 +36,46 @@ TEST_F(ucp_strict_room, the_next_transport_serves_with_a_warning)
                              "ucp_worker_create: psm3/psm3_0 does not open: Out of memory"));
 }
 
-TEST_F(ucp_strict_room, without_another_transport_there_is_no_worker)
+// What ucp_worker_create says over these transports.
+ucs_status_t status_of_worker(const char *tls, const char *strict)
 {
-    environment none("FI_STRICT_EPS", "0");
     ucp_config_t *config = nullptr;
     ucp_context_h context = nullptr;
     ucp_params_t params = {};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
     params.features = UCP_FEATURE_TAG;
-    ASSERT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
-    ASSERT_EQ(UCS_OK, ucp_config_modify(config, "TLS", "psm3"));
-    ASSERT_EQ(UCS_OK, ucp_init(&params, config, &context));
+    EXPECT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
+    EXPECT_EQ(UCS_OK, ucp_config_modify(config, "TLS", tls));
+    EXPECT_EQ(UCS_OK, ucp_config_modify(config, "STRICT", strict));
+    EXPECT_EQ(UCS_OK, ucp_init(&params, config, &context));
     ucp_config_release(config);
     ucp_worker_params_t none_asked = {};
     ucp_worker_h worker = nullptr;
-    EXPECT_EQ(UCS_ERR_NO_DEVICE, ucp_worker_create(context, &none_asked, &worker));
+    ucs_status_t status = ucp_worker_create(context, &none_asked, &worker);
+    if (status == UCS_OK) {
+        ucp_worker_destroy(worker);
+    }
     ucp_cleanup(context);
+    return status;
+}
+
+TEST_F(ucp_strict_room, without_another_transport_there_is_no_worker)
+{
+    environment none("FI_STRICT_EPS", "0");
+    EXPECT_EQ(UCS_ERR_NO_DEVICE, status_of_worker("psm3", "n"));
+}
+
+TEST_F(ucp_strict_room, strict_mode_has_no_next_transport)
+{
+    {
+        environment none("FI_STRICT_EPS", "0");
+        EXPECT_EQ(UCS_OK, status_of_worker("psm3,tcp", "n"));
+        EXPECT_EQ(UCS_ERR_NO_MEMORY, status_of_worker("psm3,tcp", "y"));
+        ASSERT_FALSE(kept_warnings::lines.empty());
+        EXPECT_EQ("ucp_worker_create: psm3/psm3_0 does not open: Out of memory (UCX_STRICT)",
+                  kept_warnings::lines.back());
+    }
+    EXPECT_EQ(UCS_OK, status_of_worker("psm3,tcp", "y"));
 }
 
 // More buffers than regions: what the cache keeps and nobody uses is given back.

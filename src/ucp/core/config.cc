@@ -242,7 +242,7 @@ constexpr field fields[] = {
     {"STRICT", "n",
      "Fail with a message that names the variable, where otherwise a warning is printed: about "
      "unknown variables, variables of UCX that cannot be honoured, and transports and devices that "
-     "do not exist.",
+     "do not exist or do not open.",
      offsetof(config, strict), &bool_},
 };
 

@@ -216,6 +216,9 @@ void ucp_worker::open_ifaces()
             if (e.status() == UCS_ERR_NO_MEMORY && ucs::failed_allocations) {
                 throw;
             }
+            if (context->config.strict) {
+                throw ucs::error(e.status(), "ucp_worker_create: %s (UCX_STRICT)", e.what());
+            }
             ucs_warn("ucp_worker_create: %s", e.what());
         }
     }
