@@ -32,6 +32,7 @@ constexpr profile all[] = {
         .does = by_itself::everything,
         .refuses_one_of = 16,
         .auth_key_size = 0,
+        // A device says its own (max_qp, max_cq and max_mr of ibv_query_device); these are chosen.
         .most = {256, 512, 65536},
     },
     {
