@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
 #include <random>
 #include <sstream>
 #include <string>
@@ -22,6 +25,21 @@ struct step {
 };
 
 using steps = std::vector<step>;
+
+inline unsigned number(const char *variable, unsigned otherwise)
+{
+    const char *n = getenv(variable);
+    return n ? static_cast<unsigned>(strtoul(n, nullptr, 0)) : otherwise;
+}
+
+// Of no bytes the places may be null.
+inline bool same(const void *a, const void *b, size_t length)
+{
+    return length == 0 || memcmp(a, b, length) == 0;
+}
+
+// How long what must come may take; less makes a schedule that hangs short in less time.
+inline const std::chrono::seconds waiting(number("UCXLIKE_TEST_PATIENCE", 60));
 
 // The same for the same numbers. What a step does is one of `kinds`, each as often as it stands
 // there.

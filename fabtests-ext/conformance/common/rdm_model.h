@@ -20,15 +20,6 @@ enum kind : unsigned { send, receive, settle, peek, take, cancel, put, get };
 inline const std::vector<unsigned> kinds = {send,    send, send,   send, receive, receive, receive,
                                             receive, peek, cancel, take, put,     get,     settle};
 
-inline unsigned number(const char *variable, unsigned otherwise)
-{
-    const char *n = getenv(variable);
-    return n ? static_cast<unsigned>(strtoul(n, nullptr, 0)) : otherwise;
-}
-
-// How long what must come may take; less makes one that hangs short in less time.
-inline const std::chrono::seconds waiting(number("UCXLIKE_TEST_PATIENCE", patience_ms / 1000));
-
 constexpr size_t lengths[] = {0, 8, 300, 5000, 40'000, 130'000};
 constexpr size_t longest = 130'000, slot = 40'000, slots = 4;
 constexpr uint64_t tags = 4, all_tags = 0xff, marker = 1 << 16;
@@ -169,7 +160,7 @@ class side {
     template <class Condition>
     void await(Condition &&condition)
     {
-        auto limit = std::chrono::steady_clock::now() + waiting;
+        auto limit = std::chrono::steady_clock::now() + schedule::waiting;
         while (!condition()) {
             REQUIRE(std::chrono::steady_clock::now() < limit);
             progress();
@@ -395,7 +386,7 @@ class side {
             return what == put ? fi_writemsg(app_.ep, &m, flags) : fi_readmsg(app_.ep, &m, flags);
         });
         await([&] { return c->over; });
-        REQUIRE_EQ(memcmp(what == put ? there : c->data.data(), bytes.data(), length), 0);
+        REQUIRE(schedule::same(what == put ? there : c->data.data(), bytes.data(), length));
         forget(c);
     }
 
@@ -453,7 +444,7 @@ class side {
         }
         REQUIRE_EQ(error.err, 0);
         REQUIRE_EQ(entry.len, length);
-        REQUIRE_EQ(memcmp(r.buffer.data(), pattern(length, r.brings->seed).data(), length), 0);
+        REQUIRE(schedule::same(r.buffer.data(), pattern(length, r.brings->seed).data(), length));
         REQUIRE(!r.tagged || entry.tag == r.brings->tag);
         REQUIRE_EQ((entry.flags & FI_REMOTE_CQ_DATA) != 0, r.brings->with_data);
         REQUIRE(!r.brings->with_data || entry.data == r.brings->seed);
