@@ -16,9 +16,10 @@ export FI_PROVIDER_PATH=$build/fabtests-ext/strict/.libs FI_STRICT_DESCRIPTOR=0
 all_profiles="cxi efa opx psm3 worst"
 all_suites="uct_test ucp_allocation_test ucp_am_test ucp_buffers_test ucp_client_server_test ucp_compat_test ucp_crowd_test
     ucp_ep_test ucp_failure_test ucp_fence_test ucp_lanes_test ucp_limits_test ucp_listener_test ucp_memory_test ucp_mt_test
-    ucp_probe_test ucp_reconnect_test ucp_rma_test ucp_shared_connection_test ucp_stats_test ucp_stats_report_test
-    ucp_stream_test ucp_tag_test ucp_thread_test ucp_wakeup_test prov_atomic_test prov_cm_test prov_exit_test prov_mc_test
-    prov_memory_test prov_message_test prov_queue_test prov_rdm_test prov_restart_test prov_rma_test prov_srx_test ucp_huge"
+    ucp_probe_test ucp_reconnect_test ucp_rma_test ucp_schedule_test ucp_shared_connection_test ucp_stats_test
+    ucp_stats_report_test ucp_stream_test ucp_tag_test ucp_thread_test ucp_wakeup_test prov_atomic_test prov_cm_test
+    prov_exit_test prov_mc_test prov_memory_test prov_message_test prov_queue_test prov_rdm_test prov_restart_test
+    prov_rma_test prov_schedule_test prov_srx_test ucp_huge"
 
 # providers SUITE: where libfabric finds the cores, and for suites of the provider that.
 providers()

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The active messages that a worker receives under a schedule (ucp_model.h): each that was sent
+// comes once, with its bytes, whichever way the handler takes them.
+#pragma once
+
+#include "fabtests-ext/common/schedule.h"
+#include "fabtests-ext/common/ucp_pair.h"
+
+#include <list>
+#include <set>
+#include <unistd.h>
+
+#define MUST(cond)                                                                                 \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #cond);                   \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+namespace ucp_model {
+
+using namespace ucp_test;
+
+// In front of the bytes.
+struct am_header {
+    uint32_t length, seed; // a seed names one message
+};
+
+class active_messages {
+  public:
+    static constexpr unsigned id = 7;
+
+    explicit active_messages(ucp_worker_h worker) : worker_(worker)
+    {
+        ucp_am_handler_param_t p = {};
+        p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                       UCP_AM_HANDLER_PARAM_FIELD_ARG;
+        p.id = id;
+        p.cb = [](void *arg, const void *header, size_t header_length, void *data, size_t length,
+                  const ucp_am_recv_param_t *param) {
+            am_header h;
+            MUST(header_length == sizeof(h));
+            memcpy(&h, header, sizeof(h));
+            MUST(length == h.length);
+            return static_cast<active_messages *>(arg)->on_message(h, data, param->recv_attr);
+        };
+        p.arg = this;
+        MUST(ucp_worker_set_am_recv_handler(worker, &p) == UCS_OK);
+    }
+    active_messages(const active_messages &) = delete;
+
+    void expect(const am_header &h) { MUST(expected_.insert(h.seed).second); }
+    bool all_came() const { return expected_.empty() && arriving_.empty(); }
+
+    void sweep()
+    {
+        std::erase_if(arriving_, [this](arriving &a) {
+            if (a.over) {
+                has_come(a.h, a.kept ? a.kept : a.data.data());
+                a.kept ? ucp_am_data_release(worker_, a.kept) : ucp_request_free(a.request);
+            }
+            return a.over;
+        });
+    }
+
+  private:
+    struct arriving {
+        am_header h;
+        std::vector<char> data;
+        void *kept = nullptr; // of UCP
+        bool over = false;
+        ucs_status_ptr_t request = nullptr;
+    };
+
+    ucs_status_t on_message(const am_header &h, void *data, uint64_t attributes)
+    {
+        if (attributes & UCP_AM_RECV_ATTR_FLAG_RNDV) {
+            arriving_.push_back({h, std::vector<char>(h.length)});
+            arriving &a = arriving_.back();
+            ucp_request_param_t p = called_later(
+                [](void *, ucs_status_t status, size_t, void *to) {
+                    MUST(status == UCS_OK);
+                    static_cast<arriving *>(to)->over = true;
+                },
+                &a);
+            a.request = ucp_am_recv_data_nbx(worker_, data, a.data.data(), h.length, &p);
+            MUST(UCS_PTR_IS_PTR(a.request));
+            return UCS_INPROGRESS;
+        }
+        if ((attributes & UCP_AM_RECV_ATTR_FLAG_DATA) && h.seed % 2) {
+            arriving_.push_back({h, {}, data, true});
+            return UCS_INPROGRESS;
+        }
+        has_come(h, data);
+        return UCS_OK;
+    }
+
+    void has_come(const am_header &h, const void *data)
+    {
+        MUST(expected_.erase(h.seed) == 1); // once each
+        MUST(schedule::same(data, pattern(h.length, h.seed).data(), h.length));
+    }
+
+    ucp_worker_h worker_;
+    std::set<uint32_t> expected_; // seeds
+    std::list<arriving> arriving_;
+};
+
+} // namespace ucp_model
