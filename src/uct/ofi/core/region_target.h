@@ -17,7 +17,7 @@ constexpr size_t max_target_name = 64; // bytes of the endpoint's address
 
 class region_target {
   public:
-    // refused: begins the message when there is no such endpoint. Throws ucs::error.
+    // how, device: for what is said when there is no such endpoint. Throws ucs::error.
     region_target(fid_domain *domain, const fi_info *about, const admission &how,
                   const std::string &device);
 

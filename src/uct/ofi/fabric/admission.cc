@@ -98,11 +98,11 @@ void set_key(const key_bytes &key, uint8_t **to, size_t *size)
 
 void admission::check(long ret, const char *call, const std::string &device) const
 {
-    if (UCS_LIKELY(ret >= 0)) {
+    if (ret >= 0 || words.empty() || lacks_room(ret)) {
+        ofi::check(ret, call);
         return;
     }
-    const std::string with = std::string(call) + " of " + device + ", with " + words;
-    ofi::check(ret, words.empty() || lacks_room(ret) ? call : with.c_str());
+    ofi::check(ret, (std::string(call) + " of " + device + ", with " + words).c_str());
 }
 
 admission find_admission(const core &c, const std::string &device, const auth_keys &own,
