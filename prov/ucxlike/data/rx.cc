@@ -125,8 +125,8 @@ void rx_queue::report(rx_op *r)
                 ep->recv_cntr->count(); // the data has arrived
             }
         } else if (UCS_LIKELY(!error)) {
-            if (ep->rx_cq && (!ep->rx_selective || (r->flags & (FI_COMPLETION | FI_DISCARD)) ||
-                              (flags & FI_MULTI_RECV))) {
+            if (ep->rx_cq &&
+                (!ep->rx_selective || (r->flags & FI_COMPLETION) || (flags & FI_MULTI_RECV))) {
                 ep->rx_cq->write(c);
             }
             if (UCS_UNLIKELY(ep->recv_cntr) && !(r->flags & FI_DISCARD)) {

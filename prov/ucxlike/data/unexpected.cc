@@ -103,17 +103,6 @@ ssize_t rx_queue::peek(endpoint *ep, const recv_call &c)
         }
         return 0;
     }
-    if (c.flags & FI_CLAIM) {
-        bool added = false;
-        if (int error = guard([&] {
-                added = claimed_.emplace(c.context, u).second;
-                return 0;
-            })) {
-            return error;
-        }
-        PROV_CHECK_ARG(EP_DATA, added,
-                       "fi_trecvmsg: FI_CLAIM: this context has a claimed message already\n");
-    }
     if (c.flags & FI_DISCARD) {
         rx_op *r = make(ep, c);
         if (!r) {
@@ -124,6 +113,15 @@ ssize_t rx_queue::peek(endpoint *ep, const recv_call &c)
         return 0;
     }
     if (c.flags & FI_CLAIM) {
+        bool added = false;
+        if (int error = guard([&] {
+                added = claimed_.emplace(c.context, u).second;
+                return 0;
+            })) {
+            return error;
+        }
+        PROV_CHECK_ARG(EP_DATA, added,
+                       "fi_trecvmsg: FI_CLAIM: this context has a claimed message already\n");
         tagged_.remove(u);
     }
     if (cq *q = cq_of(ep, u)) {
@@ -134,11 +132,11 @@ ssize_t rx_queue::peek(endpoint *ep, const recv_call &c)
     return 0;
 }
 
-// The message comes to its end as a received one does, so that a sender that waits for the delivery
-// hears of it. The completion says this length.
+// Ends the message as a receive would, so that a sender that waits for the delivery is told.
+// `length` is that of the completion, which is written whether or not completions are selective.
 void rx_queue::discard(rx_op *r, msg_in *u, size_t length)
 {
-    r->flags |= FI_TAGGED;
+    r->flags |= FI_TAGGED | FI_COMPLETION;
     r->count = 0;
     r->from = u->from;
     r->m = u->m;
