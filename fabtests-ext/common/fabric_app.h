@@ -4,6 +4,8 @@
 // end the process with a line that says where, because each role of a test is a process of its own.
 #pragma once
 
+#include "fabtests-ext/common/require.h"
+
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
@@ -25,25 +27,6 @@
 #include <string>
 #include <unistd.h>
 #include <vector>
-
-#define REQUIRE(cond)                                                                              \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #cond);                   \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
-
-#define REQUIRE_EQ(a, b)                                                                           \
-    do {                                                                                           \
-        auto va = (a);                                                                             \
-        auto vb = (b);                                                                             \
-        if (!(va == static_cast<decltype(va)>(vb))) {                                              \
-            fprintf(stderr, "%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #a,               \
-                    static_cast<long long>(va), static_cast<long long>(vb));                       \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
 
 namespace app {
 

@@ -117,4 +117,17 @@ steps shrink(steps all, unsigned attempts, Fails &&fails)
     }
 }
 
+// By the two sides that it names by turns; nothing of it is under way in the end.
+template <class Side>
+void carry_out(const steps &all, Side &a, Side &b)
+{
+    for (const step &s : all) {
+        (s.with.back() % 2 ? a : b).carry_out(s);
+    }
+    a.drain(); // both receive what is left
+    b.drain();
+    a.finish();
+    b.finish();
+}
+
 } // namespace schedule

@@ -7,21 +7,20 @@
 
 #include "fabtests-ext/common/fabric_app.h"
 #include "fabtests-ext/common/schedule.h"
+#include "fabtests-ext/conformance/common/matching_model.h"
 
-#include <list>
 #include <memory>
 #include <optional>
 
 namespace rdm_model {
 
 using namespace app;
+using schedule::length_of, schedule::longest, schedule::slot, schedule::slots;
 
 enum kind : unsigned { send, receive, settle, peek, take, cancel, put, get };
 inline const std::vector<unsigned> kinds = {send,    send, send,   send, receive, receive, receive,
                                             receive, peek, cancel, take, put,     get,     settle};
 
-constexpr size_t lengths[] = {0, 8, 300, 5000, 40'000, 130'000};
-constexpr size_t longest = 130'000, slot = 40'000, slots = 4;
 constexpr uint64_t tags = 4, all_tags = 0xff, marker = 1 << 16;
 
 struct call;
@@ -99,7 +98,7 @@ class side {
         unsigned a = s.with[0], b = s.with[1], c = s.with[2];
         switch (s.what) {
         case send:
-            return send_one(a % tags, lengths[b % std::size(lengths)], c);
+            return send_one(a % tags, length_of(b), c);
         case receive:
             return receive_one(a % tags, b, c);
         case settle:
@@ -126,11 +125,11 @@ class side {
         if (claimed_) {
             take_claimed(false);
         }
-        while (!posted_.empty()) {
+        while (!matching_.posted.empty()) {
             cancel_one(0);
         }
-        while (!unexpected_.empty()) {
-            message m = unexpected_.front();
+        while (!matching_.unexpected.empty()) {
+            message m = matching_.unexpected.front();
             post(m.tagged, m.tag, 0, longest);
             settle_all();
         }
@@ -138,7 +137,7 @@ class side {
 
     void finish()
     {
-        await([this] { return calls_.empty(); });
+        await([this] { return matching_.calls.empty(); });
     }
 
   private:
@@ -186,12 +185,6 @@ class side {
         });
     }
 
-    call *begin_call()
-    {
-        calls_.emplace_back();
-        return &calls_.back();
-    }
-
     // ---- messages
 
     void send_one(uint64_t tag, size_t length, unsigned how)
@@ -199,7 +192,7 @@ class side {
         message m = {how % 5 != 4, tag, length, how * 7 + ++seeds_, how % 5 == 2, nullptr};
         std::vector<char> bytes = pattern(length, m.seed);
         bool inject = how % 5 == 1 && length <= app_.info->tx_attr->inject_size;
-        call *c = inject ? nullptr : begin_call();
+        call *c = inject ? nullptr : matching_.begin();
         m.delivered = how % 5 == 1 || how % 5 == 3 ? c : nullptr;
         if (c) {
             c->data = std::move(bytes);
@@ -211,7 +204,7 @@ class side {
             }
             return post_send(m, data, c);
         });
-        other_->arrives(m);
+        other_->matching_.arrives(m);
     }
 
     ssize_t post_send(const message &m, const char *data, call *c)
@@ -235,27 +228,15 @@ class side {
         return fi_tsendmsg(app_.ep, &t, FI_COMPLETION | FI_DELIVERY_COMPLETE);
     }
 
-    void arrives(const message &m)
-    {
-        auto r = std::find_if(posted_.begin(), posted_.end(),
-                              [&](call *c) { return c->receive->takes(m); });
-        if (r == posted_.end()) {
-            unexpected_.push_back(m);
-        } else {
-            (*r)->receive->bring(m);
-            posted_.erase(r);
-        }
-    }
-
     void receive_one(uint64_t tag, unsigned b, unsigned how)
     {
-        size_t room = how % 6 ? longest : lengths[b % std::size(lengths)];
+        size_t room = how % 6 ? longest : length_of(b);
         post(how % 5 != 4, tag, b % 3 ? 0 : all_tags, room);
     }
 
-    call *post(bool tagged, uint64_t tag, uint64_t ignore, size_t room)
+    void post(bool tagged, uint64_t tag, uint64_t ignore, size_t room)
     {
-        call *c = begin_call();
+        call *c = matching_.begin();
         c->receive.reset(new receiving{tagged, tag, ignore, std::vector<char>(room), {}});
         char *buffer = c->receive->buffer.data();
         start([&] {
@@ -263,15 +244,7 @@ class side {
                        ? fi_trecv(receiver(), buffer, room, nullptr, FI_ADDR_UNSPEC, tag, ignore, c)
                        : fi_recv(receiver(), buffer, room, nullptr, FI_ADDR_UNSPEC, c);
         });
-        auto m = std::find_if(unexpected_.begin(), unexpected_.end(),
-                              [&](const message &i) { return c->receive->takes(i); });
-        if (m == unexpected_.end()) {
-            posted_.push_back(c);
-        } else {
-            c->receive->bring(*m);
-            unexpected_.erase(m);
-        }
-        return c;
+        matching_.post(c);
     }
 
     // All that was sent to this side has arrived, and what the model says has come has come.
@@ -279,11 +252,8 @@ class side {
     {
         post(true, marker, 0, 0);
         start([&] { return fi_tinject(other_->app_.ep, nullptr, 0, other_->app_.peer, marker); });
-        arrives({true, marker, 0, 0, false, nullptr});
-        await([this] {
-            return std::none_of(calls_.begin(), calls_.end(),
-                                [](const call &c) { return c.receive && c.receive->brings; });
-        });
+        matching_.arrives({true, marker, 0, 0, false, nullptr});
+        await([this] { return matching_.settled(); });
     }
 
     // ---- what looks at messages that have arrived
@@ -306,14 +276,13 @@ class side {
         }
         settle_all();
         receiving wanted = {true, tag, ignore, {}, {}};
-        auto at = std::find_if(unexpected_.begin(), unexpected_.end(),
-                               [&](const message &i) { return wanted.takes(i); });
-        call *c = begin_call();
+        auto at = matching_.first_for(wanted);
+        call *c = matching_.begin();
         c->peeks = true;
         fi_msg_tagged m = about(tag, ignore, c);
         start([&] { return fi_trecvmsg(receiver(), &m, FI_PEEK | flags); });
         await([&] { return c->over; });
-        REQUIRE_EQ(c->found.has_value(), at != unexpected_.end());
+        REQUIRE_EQ(c->found.has_value(), at != matching_.unexpected.end());
         if (c->found) {
             REQUIRE_EQ(*c->found, at->length);
         }
@@ -323,8 +292,8 @@ class side {
         } else {
             forget(c);
         }
-        if (at != unexpected_.end() && flags != 0) {
-            unexpected_.erase(at);
+        if (at != matching_.unexpected.end() && flags != 0) {
+            matching_.unexpected.erase(at);
         }
     }
 
@@ -348,16 +317,12 @@ class side {
     void cancel_one(unsigned which)
     {
         settle_all();
-        if (posted_.empty()) {
+        if (matching_.posted.empty()) {
             return;
         }
-        auto at = std::next(posted_.begin(), static_cast<long>(which % posted_.size()));
-        call *c = *at;
-        posted_.erase(at);
-        c->receive->cancelled = true;
+        call *c = matching_.withdraw(which);
         REQUIRE_EQ(fi_cancel(&receiver()->fid, c), 0);
-        size_t before = calls_.size();
-        await([&] { return calls_.size() < before; });
+        await([&] { return !matching_.under_way(c); });
     }
 
     // ---- memory: one access at a time, beside the messages
@@ -366,7 +331,7 @@ class side {
     {
         char *there = other_->memory_.data() + number * slot;
         std::vector<char> bytes = pattern(length, seed);
-        call *c = begin_call();
+        call *c = matching_.begin();
         c->data = what == put ? bytes : std::vector<char>(length);
         if (what == get) {
             memcpy(there, bytes.data(), length);
@@ -407,7 +372,7 @@ class side {
             REQUIRE_EQ(n, 1);
         }
         auto *c = static_cast<call *>(entry.op_context);
-        REQUIRE(std::any_of(calls_.begin(), calls_.end(), [&](const call &i) { return &i == c; }));
+        REQUIRE(matching_.under_way(c));
         REQUIRE(!c->over);
         if (c->receive) {
             check_received(*c->receive, entry, error);
@@ -452,7 +417,7 @@ class side {
 
     void forget(call *c)
     {
-        calls_.remove_if([c](const call &i) { return &i == c; });
+        matching_.calls.remove_if([c](const call &i) { return &i == c; });
     }
 
     fid_ep *srx_ = nullptr;
@@ -460,9 +425,7 @@ class side {
     side *other_ = nullptr;
     std::vector<char> memory_ = std::vector<char>(slot * slots + longest);
     remote open_at_ = {};
-    std::list<call> calls_;
-    std::list<call *> posted_;
-    std::list<message> unexpected_;
+    schedule::matching<call, message> matching_;
     call *claimed_ = nullptr;
     message claimed_message_;
     unsigned seeds_ = 0;

@@ -8,6 +8,7 @@
 #include "fabtests-ext/common/schedule.h"
 #include "fabtests-ext/common/ucp_pair.h"
 #include "fabtests-ext/common/ucp_region.h"
+#include "fabtests-ext/conformance/common/matching_model.h"
 #include "fabtests-ext/conformance/common/ucp_model_am.h"
 
 #include <list>
@@ -16,6 +17,7 @@
 namespace ucp_model {
 
 using namespace ucp_test;
+using schedule::length_of, schedule::longest, schedule::slot, schedule::slots;
 
 enum kind : unsigned {
     send,
@@ -36,8 +38,6 @@ inline const std::vector<unsigned> kinds = {send,   send,   send,   receive, rec
 
 inline const double seconds = static_cast<double>(schedule::waiting.count());
 
-constexpr size_t lengths[] = {0, 8, 300, 5000, 40'000, 130'000};
-constexpr size_t longest = 130'000, slot = 40'000, slots = 4;
 constexpr ucp_tag_t tags = 4, all_tags = ~ucp_tag_t(0xff), one_tag = ~ucp_tag_t(0),
                     marker = 1 << 16;
 
@@ -57,6 +57,7 @@ struct receiving {
     ucp_tag_recv_info_t info = {};
 
     bool takes(const message &m) const { return ((tag ^ m.tag) & mask) == 0; }
+    void bring(const message &m) { brings = m; }
 };
 
 // Under way.
@@ -86,15 +87,15 @@ class side {
         a.open_.reset();
         b.open_.reset();
         ucs_status_ptr_t x = close_nb(a.ep_), y = close_nb(b.ep_);
-        MUST(wait({&a.self_, &b.self_}, x, seconds) == UCS_OK);
-        MUST(wait({&a.self_, &b.self_}, y, seconds) == UCS_OK);
+        REQUIRE(wait({&a.self_, &b.self_}, x, seconds) == UCS_OK);
+        REQUIRE(wait({&a.self_, &b.self_}, y, seconds) == UCS_OK);
         a.written_ = a.read_ = b.written_ = b.read_ = 0;
     }
 
     void carry_out(const schedule::step &s)
     {
         unsigned a = s.with[0], b = s.with[1], c = s.with[2];
-        size_t length = lengths[b % std::size(lengths)];
+        size_t length = length_of(b);
         switch (s.what) {
         case send:
             return send_one(a % tags, length, c);
@@ -119,7 +120,7 @@ class side {
         case flush:
             return flush_all();
         default:
-            MUST(!"a step of a kind that is none");
+            REQUIRE(!"a step of a kind that is none");
         }
     }
 
@@ -131,11 +132,11 @@ class side {
         while (!held_.empty()) {
             take_held(1);
         }
-        while (!posted_.empty()) {
+        while (!matching_.posted.empty()) {
             cancel_one(0);
         }
-        while (!unexpected_.empty()) {
-            receive_one(unexpected_.front().tag, one_tag, longest, 1);
+        while (!matching_.unexpected.empty()) {
+            receive_one(matching_.unexpected.front().tag, one_tag, longest, 1);
             settle_all();
         }
         read_stream(1000);
@@ -143,20 +144,20 @@ class side {
 
     void finish()
     {
-        await([this] { return calls_.empty() && active_.all_came(); });
+        await([this] { return matching_.calls.empty() && active_.all_came(); });
     }
 
   private:
     void know(side &other)
     {
         other_ = &other;
-        MUST(create_ep(self_, other.self_.address(), &ep_) == UCS_OK);
+        REQUIRE(create_ep(self_, other.self_.address(), &ep_) == UCS_OK);
     }
 
     template <class Condition>
     void await(Condition &&condition)
     {
-        MUST(run_until(
+        REQUIRE(run_until(
             {&self_, &other_->self_},
             [&] {
                 sweep();
@@ -171,7 +172,7 @@ class side {
     void send_one(ucp_tag_t tag, size_t length, unsigned how)
     {
         message m = {tag, length, how + 1000 * ++seeds_};
-        call *c = begin_call();
+        call *c = matching_.begin();
         c->data = pattern(length, m.seed);
         ucp_request_param_t p = {};
         const void *from = c->data.data();
@@ -182,8 +183,8 @@ class side {
         }
         c->request = how % 4 == 2 ? ucp_tag_send_sync_nbx(ep_, from, count, tag, &p)
                                   : ucp_tag_send_nbx(ep_, from, count, tag, &p);
-        MUST(!UCS_PTR_IS_ERR(c->request));
-        other_->arrives(m);
+        REQUIRE(!UCS_PTR_IS_ERR(c->request));
+        other_->matching_.arrives(m);
     }
 
     static const void *cut(call *c, char *data, size_t length, ucp_request_param_t *p)
@@ -195,18 +196,6 @@ class side {
         return c->pieces.data();
     }
 
-    void arrives(const message &m)
-    {
-        auto r = std::find_if(posted_.begin(), posted_.end(),
-                              [&](call *c) { return c->receive->takes(m); });
-        if (r == posted_.end()) {
-            unexpected_.push_back(m);
-        } else {
-            (*r)->receive->brings = m;
-            posted_.erase(r);
-        }
-    }
-
     ucp_request_param_t completes(call *c)
     {
         ucp_request_param_t p = {};
@@ -214,7 +203,7 @@ class side {
             UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
         p.cb.recv = [](void *, ucs_status_t status, const ucp_tag_recv_info_t *info, void *arg) {
             auto *r = static_cast<receiving *>(arg);
-            MUST(!r->over);
+            REQUIRE(!r->over);
             r->over = true;
             r->status = status;
             r->info = *info;
@@ -225,7 +214,7 @@ class side {
 
     call *expect(ucp_tag_t tag, ucp_tag_t mask, size_t room)
     {
-        call *c = begin_call();
+        call *c = matching_.begin();
         c->receive.reset(new receiving{tag, mask, std::vector<char>(room), {}});
         return c;
     }
@@ -241,29 +230,19 @@ class side {
             count = c->pieces.size();
         }
         c->request = ucp_tag_recv_nbx(self_.worker, to, count, tag, mask, &p);
-        MUST(UCS_PTR_IS_PTR(c->request));
-        auto m = std::find_if(unexpected_.begin(), unexpected_.end(),
-                              [&](const message &i) { return c->receive->takes(i); });
-        if (m == unexpected_.end()) {
-            posted_.push_back(c);
-        } else {
-            c->receive->brings = *m;
-            unexpected_.erase(m);
-        }
+        REQUIRE(UCS_PTR_IS_PTR(c->request));
+        matching_.post(c);
     }
 
     // All that was sent to this side has arrived, and what the model says has come has come.
     void settle_all()
     {
         receive_one(marker, one_tag, 0, 1);
-        call *c = other_->begin_call();
+        call *c = other_->matching_.begin();
         c->request = send_nb(other_->ep_, nullptr, 0, marker);
-        MUST(!UCS_PTR_IS_ERR(c->request));
-        arrives({marker, 0, 0});
-        await([this] {
-            return std::none_of(calls_.begin(), calls_.end(),
-                                [](const call &i) { return i.receive && i.receive->brings; });
-        });
+        REQUIRE(!UCS_PTR_IS_ERR(c->request));
+        matching_.arrives({marker, 0, 0});
+        await([this] { return matching_.settled(); });
     }
 
     // how: 0 looks, else takes the message away, for a receive later.
@@ -271,19 +250,18 @@ class side {
     {
         settle_all();
         receiving wanted = {tag, mask, {}, {}};
-        auto at = std::find_if(unexpected_.begin(), unexpected_.end(),
-                               [&](const message &i) { return wanted.takes(i); });
+        auto at = matching_.first_for(wanted);
         ucp_tag_recv_info_t info = {};
         ucp_tag_message_h found = ucp_tag_probe_nb(self_.worker, tag, mask, how != 0, &info);
-        MUST((found != nullptr) == (at != unexpected_.end()));
+        REQUIRE((found != nullptr) == (at != matching_.unexpected.end()));
         if (!found) {
             return;
         }
-        MUST(info.length == at->length);
-        MUST(info.sender_tag == at->tag);
+        REQUIRE(info.length == at->length);
+        REQUIRE(info.sender_tag == at->tag);
         if (how != 0) {
             held_.emplace_back(found, *at);
-            unexpected_.erase(at);
+            matching_.unexpected.erase(at);
         }
     }
 
@@ -295,27 +273,22 @@ class side {
         auto [handle, m] = held_.front();
         held_.pop_front();
         call *c = expect(m.tag, one_tag, how % 5 ? longest : m.length / 2);
-        c->receive->brings = m;
+        c->receive->bring(m);
         ucp_request_param_t p = completes(c);
         c->request = ucp_tag_msg_recv_nbx(self_.worker, c->receive->buffer.data(),
                                           c->receive->buffer.size(), handle, &p);
-        MUST(UCS_PTR_IS_PTR(c->request));
+        REQUIRE(UCS_PTR_IS_PTR(c->request));
     }
 
     void cancel_one(unsigned which)
     {
         settle_all();
-        if (posted_.empty()) {
+        if (matching_.posted.empty()) {
             return;
         }
-        auto at = std::next(posted_.begin(), static_cast<long>(which % posted_.size()));
-        call *c = *at;
-        posted_.erase(at);
-        c->receive->cancelled = true;
+        call *c = matching_.withdraw(which);
         ucp_request_cancel(self_.worker, c->request);
-        await([&] {
-            return std::none_of(calls_.begin(), calls_.end(), [&](call &i) { return &i == c; });
-        });
+        await([&] { return !matching_.under_way(c); });
     }
 
     // ---- memory: one access at a time, beside the messages
@@ -336,7 +309,7 @@ class side {
         if (what == put) {
             flush_all();
         }
-        MUST(schedule::same(what == put ? there : here.data(), bytes.data(), length));
+        REQUIRE(schedule::same(what == put ? there : here.data(), bytes.data(), length));
     }
 
     void flush_all() { finish_one(flush_nb(ep_)); }
@@ -352,14 +325,14 @@ class side {
 
     void write_stream(size_t length)
     {
-        call *c = begin_call();
+        call *c = matching_.begin();
         c->data.resize(length);
         for (char &byte : c->data) {
             byte = static_cast<char>(written_++ * 7);
         }
         ucp_request_param_t p = {};
         c->request = ucp_stream_send_nbx(ep_, c->data.data(), length, &p);
-        MUST(!UCS_PTR_IS_ERR(c->request));
+        REQUIRE(!UCS_PTR_IS_ERR(c->request));
     }
 
     // A part of what the other side has written, in thousandths.
@@ -381,20 +354,20 @@ class side {
                     return status != UCS_INPROGRESS;
                 });
                 ucp_request_free(r);
-                MUST(status == UCS_OK);
+                REQUIRE(status == UCS_OK);
             } else {
-                MUST(r == nullptr);
+                REQUIRE(r == nullptr);
             }
             have += got;
         }
         for (char byte : bytes) {
-            MUST(byte == static_cast<char>(read_++ * 7));
+            REQUIRE(byte == static_cast<char>(read_++ * 7));
         }
     }
 
     void send_active(size_t length, unsigned how)
     {
-        call *c = begin_call();
+        call *c = matching_.begin();
         am_header h = {static_cast<uint32_t>(length), how + 1000 * ++seeds_};
         c->data = pattern(length, h.seed);
         c->header = h;
@@ -404,20 +377,14 @@ class side {
         other_->active_.expect(h);
         c->request = ucp_am_send_nbx(ep_, active_messages::id, &c->header, sizeof(c->header),
                                      c->data.data(), length, &p);
-        MUST(!UCS_PTR_IS_ERR(c->request));
+        REQUIRE(!UCS_PTR_IS_ERR(c->request));
     }
 
     // ---- completions
 
-    call *begin_call()
-    {
-        calls_.emplace_back();
-        return &calls_.back();
-    }
-
     void sweep()
     {
-        std::erase_if(calls_, [](call &c) { return c.receive ? received(c) : sent(c); });
+        std::erase_if(matching_.calls, [](call &c) { return c.receive ? received(c) : sent(c); });
         active_.sweep();
     }
 
@@ -430,7 +397,7 @@ class side {
         if (status == UCS_INPROGRESS) {
             return false;
         }
-        MUST(status == UCS_OK);
+        REQUIRE(status == UCS_OK);
         ucp_request_free(c.request);
         return true;
     }
@@ -443,19 +410,19 @@ class side {
         }
         ucp_request_free(c.request);
         if (r.cancelled) {
-            MUST(r.status == UCS_ERR_CANCELED);
+            REQUIRE(r.status == UCS_ERR_CANCELED);
             return true;
         }
-        MUST(r.brings.has_value());
+        REQUIRE(r.brings.has_value());
         if (r.brings->length > r.buffer.size()) {
-            MUST(r.status == UCS_ERR_MESSAGE_TRUNCATED);
+            REQUIRE(r.status == UCS_ERR_MESSAGE_TRUNCATED);
             return true;
         }
-        MUST(r.status == UCS_OK);
-        MUST(r.info.length == r.brings->length);
-        MUST(r.info.sender_tag == r.brings->tag);
+        REQUIRE(r.status == UCS_OK);
+        REQUIRE(r.info.length == r.brings->length);
+        REQUIRE(r.info.sender_tag == r.brings->tag);
         std::vector<char> bytes = pattern(r.brings->length, r.brings->seed);
-        MUST(schedule::same(r.buffer.data(), bytes.data(), bytes.size()));
+        REQUIRE(schedule::same(r.buffer.data(), bytes.data(), bytes.size()));
         return true;
     }
 
@@ -463,9 +430,7 @@ class side {
     side *other_ = nullptr;
     ucp_ep_h ep_ = nullptr;
     std::optional<region> open_; // of the other side
-    std::list<call> calls_;
-    std::list<call *> posted_;
-    std::list<message> unexpected_;
+    schedule::matching<call, message> matching_;
     std::list<std::pair<ucp_tag_message_h, message>> held_;
     active_messages active_; // that come
     size_t written_ = 0, read_ = 0;

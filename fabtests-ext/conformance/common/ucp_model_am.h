@@ -4,20 +4,12 @@
 // comes once, with its bytes, whichever way the handler takes them.
 #pragma once
 
+#include "fabtests-ext/common/require.h"
 #include "fabtests-ext/common/schedule.h"
 #include "fabtests-ext/common/ucp_pair.h"
 
 #include <list>
 #include <set>
-#include <unistd.h>
-
-#define MUST(cond)                                                                                 \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #cond);                   \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
 
 namespace ucp_model {
 
@@ -41,17 +33,17 @@ class active_messages {
         p.cb = [](void *arg, const void *header, size_t header_length, void *data, size_t length,
                   const ucp_am_recv_param_t *param) {
             am_header h;
-            MUST(header_length == sizeof(h));
+            REQUIRE(header_length == sizeof(h));
             memcpy(&h, header, sizeof(h));
-            MUST(length == h.length);
+            REQUIRE(length == h.length);
             return static_cast<active_messages *>(arg)->on_message(h, data, param->recv_attr);
         };
         p.arg = this;
-        MUST(ucp_worker_set_am_recv_handler(worker, &p) == UCS_OK);
+        REQUIRE(ucp_worker_set_am_recv_handler(worker, &p) == UCS_OK);
     }
     active_messages(const active_messages &) = delete;
 
-    void expect(const am_header &h) { MUST(expected_.insert(h.seed).second); }
+    void expect(const am_header &h) { REQUIRE(expected_.insert(h.seed).second); }
     bool all_came() const { return expected_.empty() && arriving_.empty(); }
 
     void sweep()
@@ -81,12 +73,12 @@ class active_messages {
             arriving &a = arriving_.back();
             ucp_request_param_t p = called_later(
                 [](void *, ucs_status_t status, size_t, void *to) {
-                    MUST(status == UCS_OK);
+                    REQUIRE(status == UCS_OK);
                     static_cast<arriving *>(to)->over = true;
                 },
                 &a);
             a.request = ucp_am_recv_data_nbx(worker_, data, a.data.data(), h.length, &p);
-            MUST(UCS_PTR_IS_PTR(a.request));
+            REQUIRE(UCS_PTR_IS_PTR(a.request));
             return UCS_INPROGRESS;
         }
         if ((attributes & UCP_AM_RECV_ATTR_FLAG_DATA) && h.seed % 2) {
@@ -99,8 +91,8 @@ class active_messages {
 
     void has_come(const am_header &h, const void *data)
     {
-        MUST(expected_.erase(h.seed) == 1); // once each
-        MUST(schedule::same(data, pattern(h.length, h.seed).data(), h.length));
+        REQUIRE(expected_.erase(h.seed) == 1); // once each
+        REQUIRE(schedule::same(data, pattern(h.length, h.seed).data(), h.length));
     }
 
     ucp_worker_h worker_;

@@ -9,6 +9,7 @@
 // schedule, and UCXLIKE_TEST_VERBS_ADDRESS an address on a verbs device, over which it runs as
 // well.
 #include "fabtests-ext/common/fabric_app.h"
+#include "fabtests-ext/common/schedule.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -22,16 +23,11 @@
 #include <sys/wait.h>
 
 using namespace app;
+using schedule::number;
 
 namespace {
 
 constexpr unsigned lives = 3, rounds_of_a_life = 3, most_ends = 6;
-
-unsigned number(const char *variable, unsigned otherwise)
-{
-    const char *n = getenv(variable);
-    return n ? static_cast<unsigned>(strtoul(n, nullptr, 0)) : otherwise;
-}
 
 unsigned steps_of_a_round()
 {

@@ -24,13 +24,7 @@ std::string run(const variant &v, const schedule::schedules &all, std::atomic<si
             a.know(b);
             b.know(a);
             for (const schedule::steps &steps : all) {
-                for (const schedule::step &s : steps) {
-                    (s.with.back() % 2 ? a : b).carry_out(s);
-                }
-                a.drain();
-                b.drain();
-                a.finish();
-                b.finish();
+                schedule::carry_out(steps, a, b);
                 ++*done;
             }
         },

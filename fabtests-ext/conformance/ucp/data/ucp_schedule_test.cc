@@ -21,13 +21,7 @@ void carry_out(const options &o, const schedule::schedules &all, std::atomic<siz
     side a(o), b(o);
     for (const schedule::steps &steps : all) {
         side::meet(a, b);
-        for (const schedule::step &s : steps) {
-            (s.with.back() % 2 ? a : b).carry_out(s);
-        }
-        a.drain();
-        b.drain();
-        a.finish();
-        b.finish();
+        schedule::carry_out(steps, a, b);
         side::leave(a, b);
         ++*done;
     }
