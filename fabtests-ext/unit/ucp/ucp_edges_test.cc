@@ -16,7 +16,7 @@ namespace {
 
 using namespace ucp_test;
 constexpr ucp_tag_t full = ~ucp_tag_t(0);
-constexpr uint64_t foreign_uuid = 0x5eed;
+constexpr uint64_t stray_source = 0x5eed;
 constexpr size_t piece = 8000; // bytes behind a header: more than a pooled descriptor has room for
 
 std::vector<uint64_t> edges(uint64_t limit)
@@ -151,7 +151,7 @@ TEST_P(ucp_edges, totals_of_fragmented_messages)
     set_handlers();
     for (uint64_t total : edges(piece)) {
         bool bad = total < piece || total > ucp::wire::max_message;
-        const ucp::wire::tag_first_hdr tag = {7, total, foreign_uuid, ++next_id, ab->remote_id, 0};
+        const ucp::wire::tag_first_hdr tag = {7, total, stray_source, ++next_id, ab->remote_id, 0};
         EXPECT_EQ(bad, dropped(*b, [&] { receive(*b, ucp::AM_ID_TAG_FIRST, tag, piece); }))
             << total;
         std::vector<char> in(piece);
@@ -159,7 +159,7 @@ TEST_P(ucp_edges, totals_of_fragmented_messages)
         receive(*b, ucp::AM_ID_TAG_FIRST, tag, piece); // the same again, or one that matches
         give_up(r);
         const ucp::wire::am_first_hdr am = {
-            {1, 0, 0}, total, foreign_uuid, ++next_id, ab->remote_id};
+            {1, 0, 0}, total, stray_source, ++next_id, ab->remote_id};
         EXPECT_EQ(bad, dropped(*b, [&] { receive(*b, ucp::AM_ID_AM_FIRST, am, piece); })) << total;
     }
     take_kept();
@@ -175,13 +175,13 @@ TEST_P(ucp_edges, offsets_of_fragments)
         for (bool matched : {false, true}) {
             ucp_request *r = matched ? recv(in.data(), in.size()) : nullptr;
             const ucp::wire::tag_first_hdr first = {
-                7, total, foreign_uuid, id + 1000 * matched, ab->remote_id, 0};
+                7, total, stray_source, id + 1000 * matched, ab->remote_id, 0};
             receive(*b, ucp::AM_ID_TAG_FIRST, first, piece);
             EXPECT_EQ(bad,
                       dropped(*b,
                               [&] {
                                   receive(*b, ucp::AM_ID_TAG_MIDDLE,
-                                          ucp::wire::frag_hdr{foreign_uuid, first.msg_id, offset},
+                                          ucp::wire::frag_hdr{stray_source, first.msg_id, offset},
                                           piece);
                               }))
                 << offset;
@@ -191,12 +191,12 @@ TEST_P(ucp_edges, offsets_of_fragments)
                 take_kept();
             }
         }
-        const ucp::wire::am_first_hdr am = {{1, 0, 0}, total, foreign_uuid + 1, id, ab->remote_id};
+        const ucp::wire::am_first_hdr am = {{1, 0, 0}, total, stray_source + 1, id, ab->remote_id};
         receive(*b, ucp::AM_ID_AM_FIRST, am, piece);
         EXPECT_EQ(bad, dropped(*b,
                                [&] {
                                    receive(*b, ucp::AM_ID_AM_MIDDLE,
-                                           ucp::wire::frag_hdr{foreign_uuid + 1, id, offset},
+                                           ucp::wire::frag_hdr{stray_source + 1, id, offset},
                                            piece);
                                }))
             << offset;
@@ -215,7 +215,7 @@ TEST_P(ucp_edges, lengths_of_user_headers)
             uint64_t ep;
         } reply = {am, ab->remote_id};
         EXPECT_EQ(bad, dropped(*b, [&] { receive(*b, ucp::AM_ID_AM_REPLY, reply, piece); }));
-        const ucp::wire::am_first_hdr first = {am, piece, foreign_uuid, ++next_id, ab->remote_id};
+        const ucp::wire::am_first_hdr first = {am, piece, stray_source, ++next_id, ab->remote_id};
         EXPECT_EQ(bad, dropped(*b, [&] { receive(*b, ucp::AM_ID_AM_FIRST, first, piece); }));
     }
 }
@@ -315,9 +315,9 @@ TEST_P(ucp_edges, offsets_of_pushed_rendezvous_data)
 TEST_P(ucp_edges, parts_of_messages_end_with_their_sender)
 {
     set_handlers();
-    const ucp::wire::tag_first_hdr tag = {7, 3 * piece, foreign_uuid, ++next_id, ab->remote_id, 0};
+    const ucp::wire::tag_first_hdr tag = {7, 3 * piece, stray_source, ++next_id, ab->remote_id, 0};
     const ucp::wire::am_first_hdr am = {
-        {1, 0, 100}, 3 * piece, foreign_uuid, ++next_id, ab->remote_id};
+        {1, 0, 100}, 3 * piece, stray_source, ++next_id, ab->remote_id};
     receive(*b, ucp::AM_ID_TAG_FIRST, tag, piece);
     receive(*b, ucp::AM_ID_AM_FIRST, am, piece);
     EXPECT_EQ(2u, b->worker->proto->partials.size());

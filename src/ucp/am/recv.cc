@@ -257,7 +257,7 @@ ucs_status_t am_first_handler(void *arg, void *data, size_t length, unsigned)
         return drop_damaged(worker, "am first", length);
     }
     size_t n = length - sizeof(hdr) - header_len;
-    partial_key key = {hdr.uuid, hdr.msg_id};
+    partial_key key = {hdr.source, hdr.msg_id};
     if (n > hdr.total || hdr.total > wire::max_message || proto->partials.contains(key)) {
         return drop_damaged(worker, "am first", length);
     }
@@ -330,7 +330,7 @@ ucs_status_t am_middle_handler(void *arg, void *data, size_t length, unsigned)
     }
     memcpy(&hdr, data, sizeof(hdr));
     size_t n = length - sizeof(hdr);
-    auto it = proto->partials.find({hdr.uuid, hdr.msg_id});
+    auto it = proto->partials.find({hdr.source, hdr.msg_id});
     if (it == proto->partials.end()) {
         drop_stale(worker, "fragment");
         return UCS_OK;

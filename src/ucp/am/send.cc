@@ -112,7 +112,7 @@ wire::am_first_hdr first_header(const ucp_request *req) noexcept
     return {
         {req->send.am_id, static_cast<uint16_t>(reply ? AM_WIRE_REPLY : 0), req->send.header_len},
         req->dt.length(),
-        req->worker->uuid,
+        source_of(req->ep),
         req->send.msg_id,
         req->ep->remote_id};
 }
@@ -132,7 +132,7 @@ size_t pack_fragment(void *dest, void *arg)
         }
         head += req->send.header_len;
     } else {
-        wire::frag_hdr hdr = {req->worker->uuid, req->send.msg_id, req->dt.offset()};
+        wire::frag_hdr hdr = {source_of(req->ep), req->send.msg_id, req->dt.offset()};
         head = sizeof(hdr);
         memcpy(at, &hdr, head);
     }
@@ -161,7 +161,7 @@ ucs_status_t zcopy_progress(ucp_request *req) noexcept
         head_len = sizeof(hdr) + req->send.header_len;
         id = AM_ID_AM_FIRST;
     } else {
-        wire::frag_hdr hdr = {req->worker->uuid, req->send.msg_id, offset};
+        wire::frag_hdr hdr = {source_of(req->ep), req->send.msg_id, offset};
         memcpy(head, &hdr, sizeof(hdr));
         head_len = sizeof(hdr);
         id = AM_ID_AM_MIDDLE;

@@ -154,7 +154,7 @@ struct ucp_request {
         uint64_t data[6];
     };
     struct fragments_part { // a tag receive that fragments are written to: their message
-        uint64_t uuid;      // of the sender
+        uint64_t source;    // wire.h
         uint64_t msg_id;
     };
     struct get_reply_part { // the target's answer to a get

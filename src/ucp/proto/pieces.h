@@ -33,6 +33,12 @@ inline size_t pack_word_and_buffer(void *dest, void *arg)
     return sizeof(p->word) + p->length;
 }
 
+// Of an endpoint's fragmented messages: see wire.h.
+inline uint64_t source_of(const ucp_ep *ep) noexcept
+{
+    return ep->worker->uuid ^ ep->local_id;
+}
+
 enum class data_way { from_buffer, into_buffer };
 
 // A request for `count` elements at `buffer`: one that the caller sees, or with param == nullptr

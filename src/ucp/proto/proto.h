@@ -73,14 +73,14 @@ static_assert(sizeof(recv_desc) + sizeof(void *) <= RX_HEADROOM);
 
 // A message of which not all fragments are here.
 struct partial_key {
-    uint64_t uuid;
+    uint64_t source; // wire.h
     uint64_t msg_id;
     bool operator==(const partial_key &) const = default;
 };
 struct partial_hash {
     size_t operator()(const partial_key &k) const noexcept
     {
-        return k.uuid ^ (k.msg_id * 0x9e3779b97f4a7c15ull);
+        return k.source ^ (k.msg_id * 0x9e3779b97f4a7c15ull);
     }
 };
 struct partial {

@@ -36,19 +36,21 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire structs are l
 // damaged: fragments of it are dropped, a rendezvous is refused with UCS_ERR_EXCEEDS_LIMIT.
 constexpr uint64_t max_message = uint64_t(1) << 47;
 
-// A fragmented message is named by its sender's uuid and a counter, so fragments of many senders
-// can interleave.
+// A fragmented message is named by its source and a counter, so fragments of many senders can
+// interleave. The source is the sender's uuid, which is in every worker address, ^ the id of the
+// sender's endpoint, of which half is random and which the endpoint's peer alone was told: nobody
+// else can add to the message. The receiver compares it and reads nothing from it.
 struct tag_first_hdr {
     uint64_t tag;
-    uint64_t total;  // bytes of the whole message
-    uint64_t uuid;   // of the sending worker
+    uint64_t total; // bytes of the whole message
+    uint64_t source;
     uint64_t msg_id; // sender's counter
     uint64_t ep;     // receiver's ep, 0 unknown
     uint64_t req;    // sender's, 0 unless it wants an ACK
 };
 
 struct frag_hdr {
-    uint64_t uuid;
+    uint64_t source;
     uint64_t msg_id;
     uint64_t offset;
 };
@@ -69,7 +71,7 @@ static_assert(sizeof(am_hdr) == 8, "fits the header of uct_ep_am_short");
 struct am_first_hdr {
     am_hdr am;
     uint64_t total; // data without header
-    uint64_t uuid;
+    uint64_t source;
     uint64_t msg_id;
     uint64_t ep; // to reply on, 0 none
 };

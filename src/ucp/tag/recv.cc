@@ -65,7 +65,7 @@ void part_unpack(partial *part, size_t offset, const void *data, size_t length) 
 void part_abort(ucp_request *req, ucs_status_t status) noexcept
 {
     worker_proto *proto = req->worker->proto.get();
-    proto->partials.erase({req->fragments.uuid, req->fragments.msg_id});
+    proto->partials.erase({req->fragments.source, req->fragments.msg_id});
     complete(req, status);
 }
 
@@ -76,7 +76,7 @@ void part_attach(partial *part, ucp_request *req) noexcept
     if (part->total > req->dt.length()) {
         part->status = UCS_ERR_MESSAGE_TRUNCATED;
     }
-    req->fragments = {part->key.uuid, part->key.msg_id};
+    req->fragments = {part->key.source, part->key.msg_id};
     req->abort = part_abort;
     if (ucp_ep *ep = find_usable_ep(req->worker, part->ep_id)) {
         req->ep = ep;
@@ -303,7 +303,7 @@ ucs_status_t tag_first_handler(void *arg, void *data, size_t length, unsigned)
     memcpy(&hdr, data, sizeof(hdr));
     size_t n = length - sizeof(hdr);
     const char *payload = static_cast<const char *>(data) + sizeof(hdr);
-    partial_key key = {hdr.uuid, hdr.msg_id};
+    partial_key key = {hdr.source, hdr.msg_id};
     if (n > hdr.total || hdr.total > wire::max_message || proto->partials.contains(key)) {
         return drop_damaged(worker, "tag first", length);
     }
@@ -360,7 +360,7 @@ ucs_status_t tag_middle_handler(void *arg, void *data, size_t length, unsigned)
     memcpy(&hdr, data, sizeof(hdr));
     size_t n = length - sizeof(hdr);
     const char *payload = static_cast<const char *>(data) + sizeof(hdr);
-    auto it = proto->partials.find({hdr.uuid, hdr.msg_id});
+    auto it = proto->partials.find({hdr.source, hdr.msg_id});
     if (it == proto->partials.end()) {
         drop_stale(worker, "fragment");
         return UCS_OK;

@@ -45,12 +45,12 @@ size_t pack_fragment(void *dest, void *arg)
     size_t head;
     if (req->dt.offset() == 0) {
         wire::tag_first_hdr hdr = {req->send.tag,      req->dt.length(),
-                                   req->worker->uuid,  req->send.msg_id,
+                                   source_of(req->ep), req->send.msg_id,
                                    req->ep->remote_id, req->flags & REQ_SYNC ? req->id : 0};
         head = sizeof(hdr);
         memcpy(dest, &hdr, head);
     } else {
-        wire::frag_hdr hdr = {req->worker->uuid, req->send.msg_id, req->dt.offset()};
+        wire::frag_hdr hdr = {source_of(req->ep), req->send.msg_id, req->dt.offset()};
         head = sizeof(hdr);
         memcpy(dest, &hdr, head);
     }
@@ -134,11 +134,11 @@ ucs_status_t zcopy_progress(ucp_request *req) noexcept
         head = sizeof(hdr.tag);
         id = AM_ID_TAG_EAGER;
     } else if (offset == 0) {
-        hdr.first = {req->send.tag, length, req->worker->uuid, req->send.msg_id, ep->remote_id, 0};
+        hdr.first = {req->send.tag, length, source_of(req->ep), req->send.msg_id, ep->remote_id, 0};
         head = sizeof(hdr.first);
         id = AM_ID_TAG_FIRST;
     } else {
-        hdr.frag = {req->worker->uuid, req->send.msg_id, offset};
+        hdr.frag = {source_of(req->ep), req->send.msg_id, offset};
         head = sizeof(hdr.frag);
         id = AM_ID_TAG_MIDDLE;
     }
