@@ -46,6 +46,19 @@ struct descriptors {
     int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 };
 
+timespec to_timespec(uint64_t ns)
+{
+    return {.tv_sec = static_cast<time_t>(ns / 1000000000u),
+            .tv_nsec = static_cast<long>(ns % 1000000000u)};
+}
+
+// A delay of 0 stops it, an interval of 0 lets it end once.
+void start_timer(int fd, uint64_t delay_ns, uint64_t interval_ns)
+{
+    itimerspec spec = {.it_interval = to_timespec(interval_ns), .it_value = to_timespec(delay_ns)};
+    timerfd_settime(fd, 0, &spec, nullptr);
+}
+
 class reactor {
   public:
     static reactor &get()
@@ -90,12 +103,24 @@ class reactor {
         stop_if_unused(lock);
     }
 
-    void change(const watch_ptr &watch, uint32_t events)
+    // how: EPOLL_CTL_*. False: that cannot be.
+    bool change(const watch_ptr &watch, int how, uint32_t events)
     {
         std::lock_guard lock(mutex_);
+        if (owner_pid_ != getpid() || !watches_.contains(watch->id)) {
+            return false;
+        }
+        epoll_event event = {.events = events, .data = {.u64 = watch->id}};
+        return epoll_ctl(fds_->epoll, how, watch->fd, &event) == 0;
+    }
+
+    // The callback sees what the caller has done before, the watch included.
+    void set_timer(const watch_ptr &watch, uint64_t delay_ns, uint64_t interval_ns)
+    {
+        std::lock_guard lock(mutex_);
+        // A forked child has its parent's timer.
         if (owner_pid_ == getpid() && watches_.contains(watch->id)) {
-            epoll_event event = {.events = events, .data = {.u64 = watch->id}};
-            epoll_ctl(fds_->epoll, EPOLL_CTL_MOD, watch->fd, &event);
+            start_timer(watch->fd, delay_ns, interval_ns);
         }
     }
 
@@ -196,12 +221,11 @@ class reactor {
             watch = it->second;
             watch->busy = true;
         }
-        if (watch->is_timer) {
-            uint64_t ticks;
-            [[maybe_unused]] ssize_t n = read(watch->fd, &ticks, sizeof(ticks));
-            events = 0;
+        if (!watch->is_timer) {
+            watch->callback(watch->arg, events);
+        } else if (uint64_t ticks; read(watch->fd, &ticks, sizeof(ticks)) == sizeof(ticks)) {
+            watch->callback(watch->arg, 0); // else it was set anew since it was over
         }
-        watch->callback(watch->arg, events);
         {
             std::lock_guard lock(mutex_);
             watch->busy = false;
@@ -218,14 +242,6 @@ class reactor {
     pid_t owner_pid_ = 0;
     bool running_ = false;
 };
-
-void start_timer(int fd, uint64_t interval_ns)
-{
-    timespec interval = {.tv_sec = static_cast<time_t>(interval_ns / 1000000000u),
-                         .tv_nsec = static_cast<long>(interval_ns % 1000000000u)};
-    itimerspec spec = {.it_interval = interval, .it_value = interval};
-    timerfd_settime(fd, 0, &spec, nullptr);
-}
 
 } // namespace
 
@@ -245,7 +261,7 @@ async_watch async_watch::timer(uint64_t interval_ns, callback_t callback, void *
     if (watch->fd < 0) {
         throw error(UCS_ERR_IO_ERROR, "timerfd_create: %s", strerror(errno));
     }
-    start_timer(watch->fd, interval_ns);
+    start_timer(watch->fd, interval_ns, interval_ns);
     try {
         reactor::get().add(watch, EPOLLIN);
     } catch (...) {
@@ -269,28 +285,52 @@ async_watch::~async_watch()
     reset();
 }
 
-void async_watch::reset()
+void async_watch::stop()
 {
     if (impl_) {
         reactor::get().remove(impl_);
-        if (impl_->is_timer) {
-            close(impl_->fd);
-        }
-        impl_.reset();
     }
+}
+
+void async_watch::reset()
+{
+    stop();
+    if (impl_ && impl_->is_timer) {
+        close(impl_->fd);
+    }
+    impl_.reset();
 }
 
 void async_watch::set_events(uint32_t events)
 {
     if (impl_) {
-        reactor::get().change(impl_, events);
+        reactor::get().change(impl_, EPOLL_CTL_MOD, events);
     }
+}
+
+void async_watch::pause()
+{
+    if (impl_) {
+        reactor::get().change(impl_, EPOLL_CTL_DEL, 0);
+    }
+}
+
+bool async_watch::resume(uint32_t events)
+{
+    return impl_ && reactor::get().change(impl_, EPOLL_CTL_ADD, events);
 }
 
 void async_watch::set_interval(uint64_t interval_ns)
 {
     if (impl_) {
-        start_timer(impl_->fd, interval_ns);
+        reactor::get().set_timer(impl_, interval_ns, interval_ns);
+    }
+}
+
+void async_watch::set_once(uint64_t delay_ns)
+{
+    if (impl_) {
+        reactor::get().set_timer(impl_, delay_ns, 0);
     }
 }
 

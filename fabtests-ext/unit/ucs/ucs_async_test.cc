@@ -140,17 +140,41 @@ TEST(async_watch, paused_watch_is_silent_until_resumed)
     EXPECT_EQ(paused.calls, 1);
 }
 
+TEST(async_watch, paused_descriptor_may_be_closed_and_is_resumed)
+{
+    event_counter paused, other;
+    auto watch = ucs::async_watch::fd(paused.fd, EPOLLIN, event_counter::count, &paused);
+    auto witness = ucs::async_watch::fd(other.fd, EPOLLIN, event_counter::count, &other);
+    EXPECT_FALSE(watch.resume(EPOLLIN)); // it is not paused
+    watch.pause();
+    paused.signal();
+    other.signal();
+    other.calls.wait(0);
+    other.signal();
+    other.calls.wait(1); // the thread looked again since
+    EXPECT_EQ(paused.calls, 0);
+    EXPECT_TRUE(watch.resume(EPOLLIN));
+    paused.calls.wait(0);
+    watch.pause();
+    int moved = dup(paused.fd);
+    close(paused.fd);
+    EXPECT_FALSE(watch.resume(EPOLLIN));
+    paused.fd = moved;
+}
+
+struct ticker {
+    std::atomic<int> ticks{0};
+    static void tick(void *arg, uint32_t)
+    {
+        auto &t = static_cast<ticker *>(arg)->ticks;
+        ++t;
+        t.notify_all();
+    }
+};
+
 TEST(async_watch, timer_starts_and_stops)
 {
-    struct ticker {
-        std::atomic<int> ticks{0};
-        static void tick(void *arg, uint32_t)
-        {
-            auto &t = static_cast<ticker *>(arg)->ticks;
-            ++t;
-            t.notify_all();
-        }
-    } t;
+    ticker t;
     auto watch = ucs::async_watch::timer(0, ticker::tick, &t);
     usleep(20000);
     EXPECT_EQ(t.ticks, 0);
@@ -166,6 +190,103 @@ TEST(async_watch, timer_starts_and_stops)
     int seen = t.ticks;
     usleep(20000);
     EXPECT_EQ(t.ticks, seen);
+}
+
+TEST(async_watch, timer_that_is_set_once_calls_back_once)
+{
+    constexpr uint64_t hour = 3'600'000'000'000;
+    ticker once, repeated;
+    auto watch = ucs::async_watch::timer(0, ticker::tick, &once);
+    watch.set_once(1000);
+    once.ticks.wait(0);
+    auto witness = ucs::async_watch::timer(1000, ticker::tick, &repeated);
+    for (int seen = 0; seen < 5; seen = repeated.ticks) {
+        repeated.ticks.wait(seen);
+    }
+    EXPECT_EQ(once.ticks, 1);
+    watch.set_once(hour); // the last one counts
+    watch.set_once(1000);
+    once.ticks.wait(1);
+    watch.set_once(hour);
+    watch.set_once(0);
+    for (int begin = repeated.ticks, seen = begin; seen < begin + 5; seen = repeated.ticks) {
+        repeated.ticks.wait(seen);
+    }
+    EXPECT_EQ(once.ticks, 2);
+}
+
+TEST(async_watch, timer_that_is_set_in_its_callback_goes_on)
+{
+    struct chain {
+        ucs::async_watch watch;
+        std::atomic<int> left{5};
+        static void tick(void *arg, uint32_t)
+        {
+            auto *self = static_cast<chain *>(arg);
+            self->watch.set_once(--self->left > 0 ? 1000 : 0);
+            self->left.notify_all();
+        }
+    } c;
+    c.watch = ucs::async_watch::timer(0, chain::tick, &c);
+    c.watch.set_once(1000);
+    for (int left = c.left; left > 0; left = c.left) {
+        c.left.wait(left);
+    }
+    c.watch.reset();
+    EXPECT_EQ(c.left, 0);
+}
+
+// Each sets the other and itself, until both are stopped.
+struct couple {
+    std::atomic<int> calls{0};
+    event_counter readable;
+    ucs::async_watch timer, descriptor;
+    couple()
+    {
+        readable.signal(); // and stays so
+        timer = ucs::async_watch::timer(0, call, this);
+        descriptor = ucs::async_watch::fd(readable.fd, 0, call, this);
+        timer.set_once(1);
+    }
+    ~couple()
+    {
+        descriptor.stop();
+        timer.stop();
+    }
+    static void call(void *arg, uint32_t)
+    {
+        auto *self = static_cast<couple *>(arg);
+        self->timer.set_once(1);
+        self->descriptor.pause();
+        self->descriptor.resume(EPOLLIN);
+        ++self->calls;
+        self->calls.notify_all();
+    }
+};
+
+TEST(async_watch, watches_that_use_each_other_end)
+{
+    for (int round = 0; round < 200; ++round) {
+        couple c;
+        for (int seen = c.calls; seen < round % 8; seen = c.calls) {
+            c.calls.wait(seen);
+        }
+    }
+}
+
+TEST(async_watch, stopped_watch_stays_so)
+{
+    ticker stopped, other;
+    auto watch = ucs::async_watch::timer(0, ticker::tick, &stopped);
+    auto witness = ucs::async_watch::timer(1000, ticker::tick, &other);
+    watch.stop();
+    watch.set_once(1);
+    watch.stop();
+    for (int begin = other.ticks, seen = begin; seen < begin + 5; seen = other.ticks) {
+        other.ticks.wait(seen);
+    }
+    EXPECT_EQ(stopped.ticks, 0);
+    EXPECT_TRUE(watch);
 }
 
 TEST(async_watch, fd_that_cannot_be_watched_throws)
