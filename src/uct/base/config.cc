@@ -145,8 +145,9 @@ constexpr field iface_fields[] = {
      "one, in bytes. 0: none. Of tcp alone.",
      offsetof(iface_values, batch), &size_},
     {"ATTEND", "y",
-     "A thread answers reads of this process's memory, and sends gathered messages, while the "
-     "program does not call in. Without it reads wait, and nothing is gathered. Of tcp alone.",
+     "A thread, one for the process, answers reads of its memory, and sends gathered messages, "
+     "while the program does not call in. Without it reads wait, and nothing is gathered. Of tcp "
+     "alone.",
      offsetof(iface_values, attend), &bool_},
     {"LOCAL_PACING", "n",
      "Leave connections within the host to the system's congestion control though it paces, as BBR "

@@ -7,7 +7,7 @@
 //
 // A batch leaves when it is full or batch_age_ns old, with the message that follows a longer pause
 // or would have gone by itself, before anything else that the endpoint sends, at the next progress,
-// and, when the program does not call in any more, by the attendant.
+// and, when the program does not call in any more, in the background.
 #pragma once
 
 #include "uct/ofi/core/gathering.h"

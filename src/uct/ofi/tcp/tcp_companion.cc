@@ -56,15 +56,24 @@ std::vector<connection *> tcp_companion::check(const std::vector<connection *> &
     return found;
 }
 
-// A thread for the first batch, or the first memory that a peer may read.
-void tcp_companion::hire()
+// For the first batch, or the first memory that a peer may read: then its queue is watched, too.
+// False: it cannot be, and reads wait for the program, which gathers nothing.
+bool tcp_companion::progress_in_background(int cq_fd)
 {
-    ucs_status_t status =
-        ucs::guard([&] { attendant_ = std::make_unique<attendant>(home_, *this); });
+    ucs_status_t status = ucs::guard([&] {
+        if (!background_) {
+            background_ = std::make_unique<background_progress>(home_, *this);
+        }
+        if (cq_fd >= 0) {
+            background_->watch(cq_fd);
+        }
+    });
     if (status != UCS_OK) {
+        background_.reset();
         attend_ = false;
         home_.limit.batched = 0;
     }
+    return status == UCS_OK;
 }
 
 // A peer without room for a record of the largest message that joins gets none.
@@ -84,25 +93,16 @@ void tcp_companion::begun(gathering &g)
 {
     begun_.push_back(&g);
     home_.owner.hasten(static_cast<uct::iface *>(&home_));
-    if (UCS_UNLIKELY(!attendant_)) {
-        hire();
-    }
-    if (attendant_) {
-        attendant_->batch_begun();
+    if (UCS_LIKELY(background_) || (attend_ && progress_in_background(-1))) {
+        background_->batch_begun();
     }
 }
 
 void tcp_companion::exposed()
 {
     int fd = attend_ ? home_.reads_fd() : -1;
-    if (fd < 0) {
-        return;
-    }
-    if (!attendant_) {
-        hire();
-    }
-    if (attendant_) {
-        attendant_->watch(fd);
+    if (fd >= 0) {
+        progress_in_background(fd);
     }
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an interface over tcp has besides its connections: the thread that looks after it
-// (attendant.h), the state of its sockets (tcp_state.h), and their pacing (pacing.h).
+// What an interface over tcp has besides its connections: what progresses it while the program
+// computes (background_progress.h), the state of its sockets (tcp_state.h), and their pacing
+// (pacing.h).
 #pragma once
 
 #include "uct/ofi/msg/companion.h"
 #include "uct/ofi/msg/msg_iface.h"
-#include "uct/ofi/tcp/attendant.h"
+#include "uct/ofi/tcp/background_progress.h"
 
 #include <memory>
 
@@ -20,18 +21,18 @@ class tcp_companion final : public companion {
     std::unique_ptr<gathering> gather(ep &e, size_t room) override;
     void deliver_gathered(char *data, size_t length) override;
     void exposed() override;
-    void stop() override { attendant_.reset(); }
+    void stop() override { background_.reset(); }
     // A batch was begun: if nothing else comes, it is to leave soon.
     void begun(gathering &g);
 
   private:
-    UCS_NOINLINE void hire();
+    UCS_NOINLINE bool progress_in_background(int cq_fd);
 
     msg_iface &home_;
     bool attend_; // asked for, and possible so far
     bool unpace_; // connections within the host
     int last_socket_ = 0;
-    std::unique_ptr<attendant> attendant_;
+    std::unique_ptr<background_progress> background_;
 };
 
 uct_iface *open_tcp_iface(uct_worker &worker, ofi::md &domain, const uct_iface_params_t &params,
