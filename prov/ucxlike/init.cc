@@ -4,6 +4,8 @@
 // but fi_param_define and fi_version may be called here.
 #include "prov/ucxlike/prov.h"
 
+#include "ucs/error.h"
+
 #include <exception>
 
 namespace ucxlike {
@@ -24,6 +26,9 @@ int guard_failed() noexcept
         throw;
     } catch (const failure &f) {
         return -f.error;
+    } catch (const ucs::error &e) {
+        PROV_WARN(CORE, "%s\n", e.what());
+        return -errno_of(e.status());
     } catch (const std::bad_alloc &) {
         PROV_WARN(CORE, "out of memory\n");
         return -FI_ENOMEM;

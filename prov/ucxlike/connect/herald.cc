@@ -5,8 +5,7 @@
 #include <cerrno>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <poll.h>
-#include <sys/eventfd.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 #include <utility>
 
@@ -22,6 +21,7 @@ constexpr uint64_t quiet =
     60; // one that has heard others knows all after so long without a new one
 constexpr uint64_t patience = 2000;   // a join takes no longer, whatever members are missing
 constexpr size_t most_members = 4096; // that are counted, of whatever is heard
+constexpr unsigned most_at_once = 64; // notices, since others wait for the helper thread
 constexpr uint64_t forgotten = 3500;  // a member is not counted after this much silence
 
 unsigned interface_of(const address &name)
@@ -61,36 +61,42 @@ void set(int fd, int level, int name, const T &value, const char *what)
 } // namespace
 
 herald::herald(const address &group, const address &name, const wire::notice &mine, engine *eng)
-    : group_(group), mine_(mine), eng_(eng), started_(now_ms())
+    : group_(group), mine_(mine), eng_(eng), started_(now_ms()), next_(started_)
 {
     try {
         open(name);
         // Later ones that are lost are said again, but where the first has no way there is none.
         check(say(mine_), "the group's address");
-        stop_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        check(stop_, "eventfd");
-        thread_ = std::thread([this] { run(); });
+        timer_ = ucs::async_watch::timer(
+            0, [](void *arg, uint32_t) { static_cast<herald *>(arg)->look(); }, this);
+        notices_ = ucs::async_watch::fd(
+            socket_, EPOLLIN, [](void *arg, uint32_t) { static_cast<herald *>(arg)->on_notices(); },
+            this);
+        timer_.set_once(1);
     } catch (...) {
-        for (int fd : {socket_, voice_, stop_}) {
-            if (fd >= 0) {
-                ::close(fd);
-            }
-        }
+        timer_.reset();
+        close_sockets();
         throw;
     }
 }
 
 herald::~herald()
 {
-    uint64_t one = 1;
-    (void)!write(stop_, &one, sizeof(one));
-    thread_.join();
+    notices_.reset();
+    timer_.reset();
     wire::notice bye = mine_;
     bye.kind = wire::notice::leaves;
     say(bye);
-    ::close(socket_);
-    ::close(voice_);
-    ::close(stop_);
+    close_sockets();
+}
+
+void herald::close_sockets()
+{
+    for (int fd : {socket_, voice_}) {
+        if (fd >= 0) {
+            ::close(fd);
+        }
+    }
 }
 
 void herald::open(const address &name)
@@ -159,7 +165,9 @@ void herald::hear()
     socklen_t from_length = sizeof(from);
     auto *at = reinterpret_cast<sockaddr *>(&from);
     ssize_t n;
-    while ((n = recvfrom(socket_, bytes, sizeof(bytes), 0, at, &from_length)) > 0) {
+    for (unsigned i = 0;
+         i < most_at_once && (n = recvfrom(socket_, bytes, sizeof(bytes), 0, at, &from_length)) > 0;
+         ++i) {
         wire::notice heard_now;
         if (wire::parse(bytes, static_cast<size_t>(n), heard_now) &&
             speaks_of_itself(heard_now, address::from(&from, from_length))) {
@@ -222,43 +230,39 @@ void herald::deliver()
     eng_->wake();
 }
 
-void herald::run()
+void herald::on_notices()
 {
-    size_t spoken = 0;
-    uint64_t next = started_;
-    for (;;) {
-        uint64_t now = now_ms();
-        if (now >= next || answer_) {
-            if (now >= next) {
-                ++spoken;
-                next = spoken < std::size(early) ? started_ + early[spoken] : now + period;
-            }
-            answer_ = false;
-            say(mine_);
-            forget_silent(now);
+    hear();
+    deliver();
+    look();
+}
+
+// Speaks when it is time to, or to a newcomer, and looks whether the group is complete.
+void herald::look()
+{
+    uint64_t now = now_ms();
+    if (now >= next_ || answer_) {
+        if (now >= next_) {
+            ++spoken_;
+            next_ = spoken_ < std::size(early) ? started_ + early[spoken_] : now + period;
         }
-        if (!settled_ && (complete(now) || now - started_ >= patience)) {
-            settled_ = true;
-            deliver();
-        }
-        if (!overdue_ && now - started_ >= patience) {
-            overdue_ = true;
-            deliver();
-        }
-        uint64_t sleep = next > now ? next - now : 0;
-        if (!settled_) {
-            sleep = std::min<uint64_t>(sleep, quiet / 2);
-        }
-        pollfd fds[] = {{socket_, POLLIN, 0}, {stop_, POLLIN, 0}};
-        poll(fds, 2, static_cast<int>(sleep));
-        if (fds[1].revents) {
-            return;
-        }
-        if (fds[0].revents) {
-            hear();
-            deliver();
-        }
+        answer_ = false;
+        say(mine_);
+        forget_silent(now);
     }
+    if (!settled_ && (complete(now) || now - started_ >= patience)) {
+        settled_ = true;
+        deliver();
+    }
+    if (!overdue_ && now - started_ >= patience) {
+        overdue_ = true;
+        deliver();
+    }
+    uint64_t pause = next_ > now ? next_ - now : 1;
+    if (!settled_) {
+        pause = std::min<uint64_t>(pause, quiet / 2);
+    }
+    timer_.set_once(pause * 1'000'000);
 }
 
 std::vector<wire::notice> herald::take()

@@ -48,7 +48,7 @@ group::~group()
         ep_->events->purge(&fid);
         ep_->remove_group(this);
     }
-    // Outside of the engine's lock: its thread is waited for.
+    // Outside of the engine's lock: a callback on the helper thread is waited for.
 }
 
 int group::join(fid_ep *f, const void *addr, uint64_t flags, fid_mc **out, void *context)
