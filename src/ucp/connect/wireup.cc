@@ -14,55 +14,11 @@
 
 namespace ucp {
 
-ucp_ep *matcher::find(uint64_t uuid, uint32_t sn) const
-{
-    auto p = peers.find(uuid);
-    if (p == peers.end()) {
-        return nullptr;
-    }
-    auto ep = p->second.by_sn.find(sn);
-    return ep == p->second.by_sn.end() ? nullptr : ep->second;
-}
-
-void matcher::add(uint64_t uuid, uint32_t sn, ucp_ep *ep)
-{
-    peers[uuid].by_sn[sn] = ep;
-    ep->control->peer_uuid = uuid;
-    ep->control->sn = sn;
-    ep->control->matched = true;
-}
-
-void matcher::remove(uint64_t uuid, uint32_t sn, ucp_ep *ep) noexcept
-{
-    if (find(uuid, sn) == ep) {
-        peers[uuid].by_sn.erase(sn);
-    }
-    ep->control->matched = false;
-}
-
-// Endpoints of a worker to itself pair within one count: 0 with 1, 2 with 3.
-uint32_t partner_sn(const ucp_worker *worker, uint64_t uuid, uint32_t sn) noexcept
-{
-    return uuid == worker->uuid ? sn ^ 1 : sn;
-}
-
-void leave_matcher(ucp_ep *ep) noexcept
-{
-    ep_control &c = *ep->control;
-    if (c.matched) {
-        if (ep->status != UCS_OK && c.scarce && (c.todo & TODO_REPLY)) {
-            (void)ucs::guard([&] { answer_later(ep); });
-        }
-        ep->worker->matcher->remove(c.peer_uuid, c.sn, ep);
-    }
-}
-
 wireup_hdr notice_of(const ucp_ep *ep, wireup_kind kind) noexcept
 {
     const ep_control &c = *ep->control;
-    return {
-        kind,         static_cast<uint8_t>(c.our_reason), 0, c.sn, ep->worker->uuid, ep->local_id,
-        ep->remote_id};
+    uint64_t to = kind == wireup_kind::reply && c.asker != 0 ? c.asker : ep->remote_id;
+    return {kind, static_cast<uint8_t>(c.our_reason), 0, c.sn, ep->worker->uuid, ep->local_id, to};
 }
 
 namespace {
@@ -145,6 +101,18 @@ ucp_ep *new_matched_ep(ucp_worker *worker, ep_origin origin, const unpacked_addr
     return ep;
 }
 
+// The endpoint that answers the peer already. Of several, nobody knows which is the peer's: none.
+ucp_ep *answering(const ucp_worker *worker, const unpacked_address &peer, uint32_t sn)
+{
+    auto fits = [&](const ucp_ep &ep) {
+        return ep.origin == ep_origin::reply && !ep.control->close_seen;
+    };
+    const matcher &all = *worker->matcher;
+    ucp_ep *first = all.find(peer.uuid, sn, fits);
+    auto another = [&](const ucp_ep &ep) { return &ep != first && fits(ep); };
+    return first && all.find(peer.uuid, sn, another) ? nullptr : first;
+}
+
 } // namespace
 
 ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopback)
@@ -168,8 +136,8 @@ ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopbac
         return ep;
     }
     uint32_t &next_sn = worker->matcher->peers[peer.uuid].next_sn;
-    ucp_ep *ep = worker->matcher->find(peer.uuid, next_sn);
-    if (ep && ep->origin == ep_origin::reply && !ep->control->close_seen) {
+    ucp_ep *ep = answering(worker, peer, next_sn);
+    if (ep) {
         ep->control->peer_name = peer.name;
         ep->origin = ep_origin::address;
         ep_proto_owned(ep);
@@ -221,6 +189,7 @@ ucs_status_t send_todo(ucp_ep *ep) noexcept
         }
         c.todo &= ~o.bit;
         c.wired = true;
+        c.asking = c.asking || o.bit == TODO_REQUEST;
         c.close_sent = c.close_sent || o.bit == TODO_CLOSE;
     }
     return UCS_OK;
@@ -261,26 +230,75 @@ bool was_second_choice(const ucp_ep &ep, const unpacked_address &peer)
            ep.worker->context->resources[chosen.iface->resource].cls < tl_class::shm;
 }
 
+// The endpoint that has met the sender of a request, or else one of the user's that does not know
+// yet who its peer is; one that has failed if there is no other.
+ucp_ep *asked(const ucp_worker *worker, const wireup_hdr &hdr, uint32_t sn)
+{
+    for (bool usable : {true, false}) {
+        auto knows = [&](const ucp_ep &ep) {
+            return (ep.status == UCS_OK) == usable && ep.remote_id == hdr.src_ep;
+        };
+        auto may_be = [&](const ucp_ep &ep) {
+            return (ep.status == UCS_OK) == usable && ep.origin == ep_origin::address &&
+                   !ep.control->shown;
+        };
+        ucp_ep *ep = worker->matcher->find(hdr.src_uuid, sn, knows);
+        if (ep || (ep = worker->matcher->find(hdr.src_uuid, sn, may_be))) {
+            return ep;
+        }
+    }
+    return nullptr;
+}
+
+// Anybody can say to be the peer. So the sender is answered, and our own request, which leads to
+// the peer alone, shows who that is.
+void answer_and_ask(ucp_ep *ep, uint64_t asker) noexcept
+{
+    ep_control &c = *ep->control;
+    c.asker = asker;
+    c.close_seen = false;
+    c.todo |= TODO_REPLY | (c.asking ? 0 : unsigned(TODO_REQUEST));
+    ep_drain(ep);
+}
+
+void on_reply(ucp_ep *ep, uint64_t src_ep) noexcept
+{
+    ep_control &c = *ep->control;
+    ep->remote_id = src_ep;
+    c.asking = false;
+    c.shown = true;
+    if (c.asker != 0 && c.asker != src_ep) {
+        c.todo |= TODO_REPLY; // the answer to the peer's request may have gone to another sender
+    }
+    c.asker = 0;
+    ep_connected(ep);
+}
+
 void on_request(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *address)
 {
     unpacked_address peer;
-    if (unpack_address(address, hdr.tail_length, &peer) != UCS_OK || peer.uuid != hdr.src_uuid) {
+    if (unpack_address(address, hdr.tail_length, &peer) != UCS_OK || peer.uuid != hdr.src_uuid ||
+        hdr.src_ep == 0) {
         ++worker->stale_messages;
         ucs_debug("worker %s drops a damaged connection request", worker->name.c_str());
         return;
     }
     uint32_t sn = partner_sn(worker, hdr.src_uuid, hdr.sn);
-    ucp_ep *ep = worker->matcher->find(hdr.src_uuid, sn);
+    ucp_ep *ep = asked(worker, hdr, sn);
     if (ep && ep->status != UCS_OK) {
         return; // the peer learns it from its lanes
     }
     if (!ep) {
         ep = new_matched_ep(worker, ep_origin::reply, peer, address, sn);
         ep->control->scarce = was_second_choice(*ep, peer) && postponed_requests::is_needed();
+        ep->remote_id = hdr.src_ep;
+    } else if (ep->remote_id != hdr.src_ep) {
+        answer_and_ask(ep, hdr.src_ep);
+        return;
     }
-    ep->remote_id = hdr.src_ep;
+    ep->control->asker = 0;
     ep->control->close_seen = false;
-    ep->control->todo = (ep->control->todo | TODO_REPLY) & ~unsigned(TODO_REQUEST);
+    ep->control->todo |= TODO_REPLY;
     ep_connected(ep);
 }
 
@@ -324,18 +342,22 @@ void on_close(ucp_ep *ep, close_reason reason)
     }
     // The peer's worker lives on; what we send next finds a new endpoint there.
     ep->remote_id = 0;
+    c.asking = c.shown = false;
     ep->sendable = false;
     ep->state = ep_state::connecting;
     ep_defer(ep, WORK_ABORT);
 }
 
+// Who knows the id of an endpoint was told it. The sender of a request that was not answered yet
+// does not, but can close what it asked for: it names itself as it did then.
 ucp_ep *addressee(ucp_worker *worker, const wireup_hdr &hdr)
 {
     ucp_ep *ep = hdr.dst_ep ? worker->find_ep(hdr.dst_ep) : nullptr;
-    if (!ep && hdr.dst_ep == 0) {
-        ep = worker->matcher->find(hdr.src_uuid, partner_sn(worker, hdr.src_uuid, hdr.sn));
+    if (hdr.dst_ep == 0 && hdr.src_ep != 0 && hdr.kind == wireup_kind::close) {
+        ep = worker->matcher->find(hdr.src_uuid, partner_sn(worker, hdr.src_uuid, hdr.sn),
+                                   [&](const ucp_ep &own) { return own.remote_id == hdr.src_ep; });
     }
-    if (!ep || ep->status != UCS_OK) {
+    if (!ep || hdr.src_ep == 0 || ep->status != UCS_OK) {
         ++worker->stale_messages;
         return nullptr;
     }
@@ -360,8 +382,7 @@ void dispatch(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *tail)
     }
     bool from_peer = ep->remote_id == hdr.src_ep;
     if (hdr.kind == wireup_kind::reply) {
-        ep->remote_id = hdr.src_ep;
-        ep_connected(ep);
+        on_reply(ep, hdr.src_ep);
     } else if (hdr.kind == wireup_kind::close && (from_peer || ep->remote_id == 0)) {
         on_close(ep, static_cast<close_reason>(hdr.reason));
     } else if (hdr.kind == wireup_kind::share && from_peer && hdr.tail_length > sizeof(uint64_t)) {

@@ -3,7 +3,7 @@
 // Choice of lanes, and the handshake of endpoints made from worker addresses: a REQUEST carries our
 // address and endpoint id, the REPLY the peer's id. The n-th endpoint of one worker to another
 // pairs with the other's n-th; a peer that has none (yet) makes one of its own for answering, and
-// hands it to its user when that asks for an endpoint to us.
+// hands it to its user when that asks for an endpoint to us. (Which ones pair: matcher.h.)
 //
 //    0      1        2               4        8          16        24        32
 //   +------+--------+---------------+--------+----------+---------+---------+------------+
@@ -12,11 +12,9 @@
 #pragma once
 
 #include "ucp/connect/address.h"
-#include "ucp/connect/postponed.h"
+#include "ucp/connect/matcher.h"
 #include "ucp/endpoint/ep_control.h"
 #include "ucp/endpoint/hooks.h"
-
-#include <unordered_map>
 
 namespace ucp {
 
@@ -40,23 +38,6 @@ struct wireup_hdr {
     uint64_t dst_ep; // 0: not known
 };
 static_assert(sizeof(wireup_hdr) == 32);
-
-// Endpoints by peer and number.
-struct matcher {
-    struct peer {
-        uint32_t next_sn = 0;
-        std::unordered_map<uint32_t, ucp_ep *> by_sn;
-    };
-    std::unordered_map<uint64_t, peer> peers;
-    postponed_requests postponed;
-
-    ucp_ep *find(uint64_t uuid, uint32_t sn) const;
-    void add(uint64_t uuid, uint32_t sn, ucp_ep *ep);
-    void remove(uint64_t uuid, uint32_t sn, ucp_ep *ep) noexcept;
-};
-
-// The number of the endpoint there that pairs with ours of this number, and the other way round.
-uint32_t partner_sn(const ucp_worker *worker, uint64_t uuid, uint32_t sn) noexcept;
 
 // The head of a message to the endpoint's peer.
 wireup_hdr notice_of(const ucp_ep *ep, wireup_kind kind) noexcept;

@@ -96,7 +96,10 @@ struct ep_control {
     // n-th of one pairs with the n-th of the other.
     std::vector<uint8_t> peer_address;
     uint64_t peer_uuid = 0;
+    uint64_t asker = 0; // the last that asked and is not known to be the peer; 0: none
     uint32_t sn = 0;
+    bool asking = false;  // our request has gone out, and no answer has come
+    bool shown = false;   // the peer has answered our request, so remote_id is right
     bool matched = false; // in the worker's matcher
     bool wired = false;   // a request or reply has gone out: the peer may know us
     bool scarce = false;  // it was made with the last descriptors, so with whatever lane was left

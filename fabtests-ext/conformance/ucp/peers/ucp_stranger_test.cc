@@ -4,8 +4,8 @@
 // that worker's name. It is connected to the same victim as the worker itself, and sends what it
 // likes over its own lane. Nothing of the peer changes by that.
 #include "fabtests-ext/common/ucp_pair.h"
+#include "ucp/connect/wireup.h"
 #include "ucp/core/am_id.h"
-#include "ucp/endpoint/ep.h"
 #include "ucp/proto/proto.h"
 
 #include <memory>
@@ -18,6 +18,7 @@ namespace wire = ucp::wire;
 
 constexpr size_t length = 64 << 20; // of many pieces, more than any lane takes at once
 constexpr size_t piece = 100;
+constexpr uint64_t made_up = 0x1234567800000000; // an id that nobody has given out
 
 class ucp_stranger : public testing::TestWithParam<const char *> {
   protected:
@@ -94,6 +95,48 @@ class ucp_stranger : public testing::TestWithParam<const char *> {
         }
     }
 
+    // Says something of the handshake in the peer's name. A request comes with the address of
+    // `from`, in which the peer's uuid stands.
+    void say_as_peer(ucp::wireup_kind kind, ucp::close_reason reason, uint64_t src_ep,
+                     const entity &from, uint32_t sn = 0)
+    {
+        std::vector<uint8_t> tail;
+        const uint64_t uuid = peer->worker->uuid;
+        if (kind == ucp::wireup_kind::request) {
+            tail = ucp::pack_address(*from.worker, false);
+            memcpy(tail.data() + ucp::ADDRESS_HEAD, &uuid, sizeof(uuid));
+            ucp::seal_address(tail);
+        }
+        const ucp::wireup_hdr hdr = {kind,
+                                     static_cast<uint8_t>(reason),
+                                     static_cast<uint16_t>(tail.size()),
+                                     sn,
+                                     uuid,
+                                     src_ep,
+                                     0};
+        say(ucp::AM_ID_WIREUP, hdr, {tail.begin(), tail.end()});
+    }
+    void ask_as_peer(const entity &from)
+    {
+        say_as_peer(ucp::wireup_kind::request, ucp::close_reason::graceful, made_up, from);
+    }
+
+    // In each direction what is answered goes to the right endpoint.
+    void expect_pair()
+    {
+        char word[8] = {};
+        for (int i = 0; i < 2; ++i) {
+            entity &to = i ? *peer : *victim;
+            ucp_request_param_t p = {};
+            void *s = ucp_tag_send_sync_nbx(i ? of_victim : of_peer, "a word", 7, 5, &p);
+            void *r = recv_nb(to, word, sizeof(word), 5);
+            EXPECT_EQ(UCS_OK, finish(r));
+            EXPECT_EQ(UCS_OK, finish(s));
+        }
+        EXPECT_EQ(of_victim->remote_id, of_peer->local_id);
+        EXPECT_EQ(of_peer->remote_id, of_victim->local_id);
+    }
+
     // What the stranger can think of as the source of the peer's messages.
     std::vector<uint64_t> sources() const
     {
@@ -159,6 +202,94 @@ TEST_P(ucp_stranger, does_not_take_the_name_of_a_message)
     EXPECT_EQ(UCS_OK, finish(s));
     EXPECT_EQ(UCS_OK, finish(r));
     EXPECT_TRUE(out == in);
+}
+
+TEST_P(ucp_stranger, does_not_take_the_place_of_a_peer)
+{
+    connect_peer();
+    for (const entity *from : {stranger.get(), peer.get()}) {
+        ask_as_peer(*from);
+        expect_pair();
+    }
+}
+
+// The peer makes no progress meanwhile.
+TEST_P(ucp_stranger, does_not_answer_for_a_peer)
+{
+    ASSERT_EQ(UCS_OK, create_ep(*victim, peer->address(), &of_victim));
+    run_for({victim.get()}, 0.01);
+    const uint64_t stale = victim->worker->stale_messages;
+    say_as_peer(ucp::wireup_kind::reply, ucp::close_reason::graceful, made_up, *stranger);
+    EXPECT_EQ(stale + 1, victim->worker->stale_messages);
+    EXPECT_EQ(0u, of_victim->remote_id);
+    EXPECT_FALSE(of_victim->can_send());
+    ASSERT_EQ(UCS_OK, create_ep(*peer, victim->address(), &of_peer));
+    expect_pair();
+}
+
+TEST_P(ucp_stranger, does_not_close_what_waits_for_a_peer)
+{
+    errors seen;
+    ASSERT_EQ(UCS_OK, create_ep(*victim, peer->address(), &of_victim, &seen));
+    run_for({victim.get()}, 0.01);
+    const uint64_t stale = victim->worker->stale_messages;
+    for (auto reason : {ucp::close_reason::graceful, ucp::close_reason::worker_gone}) {
+        say_as_peer(ucp::wireup_kind::close, reason, made_up, *stranger);
+    }
+    EXPECT_EQ(stale + 2, victim->worker->stale_messages);
+    EXPECT_EQ(0, seen.count);
+    EXPECT_EQ(UCS_OK, of_victim->status);
+    ASSERT_EQ(UCS_OK, create_ep(*peer, victim->address(), &of_peer));
+    expect_pair();
+}
+
+// It says to be the peer that the victim waits for, and that this is at its own address, or at
+// where it is.
+TEST_P(ucp_stranger, is_not_the_peer_that_is_waited_for)
+{
+    ASSERT_EQ(UCS_OK, create_ep(*victim, peer->address(), &of_victim));
+    for (const entity *from : {stranger.get(), peer.get()}) {
+        ask_as_peer(*from);
+        EXPECT_EQ(0u, of_victim->remote_id);
+    }
+    ASSERT_EQ(UCS_OK, create_ep(*peer, victim->address(), &of_peer));
+    expect_pair();
+}
+
+// The same when the peer asks at that time, and when it ends before it is answered.
+TEST_P(ucp_stranger, does_not_come_between_requests)
+{
+    ASSERT_EQ(UCS_OK, create_ep(*victim, peer->address(), &of_victim));
+    ASSERT_EQ(UCS_OK, create_ep(*peer, victim->address(), &of_peer));
+    run_for({peer.get()}, 0.01);
+    ask_as_peer(*peer);
+    expect_pair();
+    EXPECT_EQ(UCS_OK, finish(close_nb(of_peer)));
+    EXPECT_EQ(UCS_OK, finish(close_nb(of_victim)));
+    ASSERT_EQ(UCS_OK, create_ep(*peer, victim->address(), &of_peer));
+    ASSERT_EQ(UCS_OK, create_ep(*victim, peer->address(), &of_victim));
+    EXPECT_EQ(UCS_OK, finish(close_nb(of_peer)));
+    ASSERT_EQ(UCS_OK, create_ep(*peer, victim->address(), &of_peer));
+    ping(*peer, of_peer, *victim);
+    ping(*victim, of_victim, *peer);
+}
+
+// The stranger is first, and says that the peer has an endpoint that it does not have.
+TEST_P(ucp_stranger, does_not_keep_a_peer_from_connecting)
+{
+    ask_as_peer(*peer);
+    ASSERT_EQ(UCS_OK, create_ep(*peer, victim->address(), &of_peer));
+    ping(*peer, of_peer, *victim);
+    ASSERT_EQ(UCS_OK, create_ep(*victim, peer->address(), &of_victim));
+    ping(*victim, of_victim, *peer);
+    char word[8] = {};
+    ucp_request_param_t p = {};
+    for (int i = 0; i < 2; ++i) {
+        void *s = ucp_tag_send_sync_nbx(i ? of_victim : of_peer, "a word", 7, 5, &p);
+        void *r = recv_nb(i ? *peer : *victim, word, sizeof(word), 5);
+        EXPECT_EQ(UCS_OK, finish(r));
+        EXPECT_EQ(UCS_OK, finish(s));
+    }
 }
 
 UCP_TEST_OVER(ucp_stranger, "sm", "tcp", "ofi_shm");

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which endpoints of two workers pair: the n-th of one to the other with the other's n-th. Who
+// sends a request may name any worker and any number. So a number may have several endpoints, one
+// for each sender that names itself by another id: none of them changes what another one is.
+#pragma once
+
+#include "ucp/connect/postponed.h"
+
+#include <cstdint>
+#include <unordered_map>
+
+struct ucp_ep;
+struct ucp_worker;
+
+namespace ucp {
+
+// Endpoints by peer and number.
+struct matcher {
+    struct peer {
+        uint32_t next_sn = 0;
+        std::unordered_multimap<uint32_t, ucp_ep *> by_sn;
+    };
+    std::unordered_map<uint64_t, peer> peers;
+    postponed_requests postponed;
+
+    // One that fits(const ucp_ep &); nullptr: there is none.
+    template <class F>
+    ucp_ep *find(uint64_t uuid, uint32_t sn, F &&fits) const
+    {
+        auto p = peers.find(uuid);
+        if (p == peers.end()) {
+            return nullptr;
+        }
+        auto [at, end] = p->second.by_sn.equal_range(sn);
+        while (at != end && !fits(*at->second)) {
+            ++at;
+        }
+        return at == end ? nullptr : at->second;
+    }
+    void add(uint64_t uuid, uint32_t sn, ucp_ep *ep);
+    void remove(ucp_ep *ep) noexcept;
+};
+
+// The number of the endpoint there that pairs with ours of this number, and the other way round.
+uint32_t partner_sn(const ucp_worker *worker, uint64_t uuid, uint32_t sn) noexcept;
+
+} // namespace ucp
