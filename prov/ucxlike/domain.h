@@ -105,7 +105,7 @@ struct domain final : fid_domain {
 
     std::atomic<int> refs_{0};
     bool locked_;
-    bool auto_ = false; // a thread progresses the engines
+    bool auto_ = false; // the helper thread progresses the engines
     uint32_t addr_format_;
     fi_av_type av_type_;
     int mr_mode_;

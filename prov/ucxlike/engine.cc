@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The worker, its thread, and what arrives: messages find their sender by the id they carry; the
-// handlers here only parse and hand on.
+// The worker, how it is armed, and what arrives: messages find their sender by the id they carry;
+// the handlers here only parse and hand on.
 #include "prov/ucxlike/engine.h"
 
 #include "prov/ucxlike/data/op.h"
@@ -14,9 +14,7 @@
 
 #include <algorithm>
 #include <climits>
-#include <poll.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 namespace ucxlike {
 
@@ -66,7 +64,7 @@ engine::engine(ucp_context_h context, bool locked, bool lasts)
 
 engine::~engine()
 {
-    stop_thread();
+    stop_auto_progress();
     for (auto at = links_.begin(); at != links_.end();) {
         link *l = (at++)->second; // closing may take it out
         l->owner = nullptr;
@@ -83,50 +81,59 @@ engine::~engine()
     }
 }
 
-void engine::start_thread()
+void engine::start_auto_progress()
 {
     ucs::opt_guard g(lock);
-    if (thread_.joinable()) {
+    if (auto_progress_) {
         return;
     }
     if (efd_ < 0) {
         throw failure{FI_ENOSYS};
     }
-    thread_ = std::thread([this] {
-        while (!stop_) {
-            progress();
-            if (!arm()) {
-                continue;
-            }
-            pollfd p = {.fd = efd_, .events = POLLIN, .revents = 0};
-            poll(&p, 1, 1000);
-            // An application that polls as well is faster: leave it the first move.
-            usleep(20);
-        }
-    });
+    auto_progress_ = std::make_unique<auto_progress>(*this);
 }
 
-void engine::stop_thread()
+void engine::stop_auto_progress()
 {
-    if (!thread_.joinable()) {
-        return;
+    std::unique_ptr<auto_progress> ending;
+    {
+        ucs::opt_guard g(lock);
+        ending = std::move(auto_progress_);
+        watched_ = false;
     }
-    stop_ = true;
-    wake();
-    thread_.join();
 }
 
 bool engine::arm()
 {
     ucs::opt_guard g(lock);
+    bool armed = arm_worker();
+    if (!armed && watched_) {
+        taken_from_helper(); // the descriptor may have been read
+    }
+    return armed;
+}
+
+bool engine::arm_for_helper()
+{
+    watched_ = auto_progress_ && arm_worker(); // else it ends
+    return watched_;
+}
+
+bool engine::arm_worker()
+{
     if (efd_ < 0) {
         return true;
     }
     if (!failed_.empty() || mail) {
         return false;
     }
-    ucs_status_t st = ucp_worker_arm(worker);
-    return st == UCS_OK;
+    return ucp_worker_arm(worker) == UCS_OK;
+}
+
+void engine::taken_from_helper()
+{
+    watched_ = false;
+    auto_progress_->look_later();
 }
 
 void engine::collect_mail()

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "prov/ucxlike/address.h"
+#include "prov/ucxlike/auto_progress.h"
 #include "prov/ucxlike/id_map.h"
 #include "prov/ucxlike/prov.h"
 #include "prov/ucxlike/wire.h"
@@ -14,8 +15,8 @@
 #include "ucs/mpool.h"
 
 #include <atomic>
+#include <memory>
 #include <string_view>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -109,6 +110,16 @@ class engine {
     unsigned progress()
     {
         ucs::opt_guard g(lock);
+        polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        unsigned n = advance();
+        if (UCS_UNLIKELY(watched_ && n > 0)) {
+            taken_from_helper();
+        }
+        return n;
+    }
+    // The same with the lock held, not for the application.
+    unsigned advance()
+    {
         unsigned n = ucp_worker_progress(worker);
         if (UCS_UNLIKELY(!failed_.empty())) {
             handle_failures();
@@ -119,6 +130,8 @@ class engine {
         read_mail();
         return n;
     }
+    // Of the application, so far. Any thread.
+    uint64_t polls() const { return polls_.load(std::memory_order_relaxed); }
     // What other threads have left for the readers.
     void read_mail()
     {
@@ -130,12 +143,14 @@ class engine {
     template <class F>
     bool progress_until(F &&done, int milliseconds);
 
-    // FI_PROGRESS_AUTO: a thread progresses too. The engine must be a locked one.
-    void start_thread(); // throws failure
-    void stop_thread();
+    // FI_PROGRESS_AUTO: the helper thread progresses too. The engine must be a locked one.
+    void start_auto_progress(); // throws
+    void stop_auto_progress();  // waits for its callback: without locks that one takes
 
     // True: nothing is pending and efd will become readable when something is.
     bool arm();
+    // The same for the helper thread, with the lock held.
+    bool arm_for_helper();
     int efd() const { return efd_; }
     // Makes efd readable, from any thread.
     void wake() { ucp_worker_signal(worker); }
@@ -209,6 +224,8 @@ class engine {
   private:
     using failed_list = ucs::list<link, &link::node>;
 
+    bool arm_worker();
+    UCS_NOINLINE void taken_from_helper();
     link *add(const ucp_ep_params_t &params, conn *owner, acceptor *home, std::string_view words,
               ucs_status_t *status);
     void handle_failures();
@@ -231,8 +248,9 @@ class engine {
                                    size_t length, const ucp_am_recv_param_t *param);
 
     int efd_ = -1;
-    std::thread thread_;
-    std::atomic<bool> stop_{false};
+    std::unique_ptr<auto_progress> auto_progress_;
+    bool watched_ = false;            // the helper thread waits for efd, armed
+    std::atomic<uint64_t> polls_ = 0; // written under the lock
     size_t closing_ = 0;
     size_t lingering_ =
         0; // what links that are being closed have promised is not with the peer yet

@@ -36,6 +36,22 @@ class opt_lock {
             holder_.store(self, std::memory_order_relaxed);
         }
     }
+    // False: another thread has it.
+    bool try_lock()
+    {
+        if (enabled_) {
+            void *self = __builtin_thread_pointer();
+            if (holder_.load(std::memory_order_relaxed) == self) {
+                ++depth_;
+                return true;
+            }
+            if (!try_take()) {
+                return false;
+            }
+            holder_.store(self, std::memory_order_relaxed);
+        }
+        return true;
+    }
     void unlock()
     {
         if (UCS_UNLIKELY(enabled_)) {

@@ -816,6 +816,52 @@ TEST(prov_queue_test, auto_progress_serves_who_does_nothing)
     }
 }
 
+// It does so as well after it has polled: it may have taken what the helper thread waited for.
+TEST(prov_queue_test, auto_progress_goes_on_when_polling_ends)
+{
+    for (const char *transports : prov_test::transports()) {
+        constexpr int turns = 5, rounds = 50;
+        auto role_of = [=](bool target) {
+            return [=](partner &p) {
+                setenv("FI_UCXLIKE_TLS", transports, 1);
+                options o;
+                o.caps = FI_MSG | FI_TAGGED | FI_RMA;
+                o.progress = target ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
+                o.tx_op_flags = target ? 0 : FI_DELIVERY_COMPLETE;
+                fabric_side s(o);
+                s.open_rdm(p);
+                char buf[8] = {};
+                auto send = [&] {
+                    s.retry([&] { return fi_send(s.ep, buf, 8, nullptr, s.peer, nullptr); });
+                    s.complete(s.txcq);
+                };
+                auto receive = [&] {
+                    REQUIRE_EQ(fi_recv(s.ep, buf, 8, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+                    s.complete(s.rxcq);
+                };
+                for (int turn = 0; turn < turns; ++turn) {
+                    for (int i = 0; i < rounds; ++i) {
+                        target ? receive() : send();
+                        target ? send() : receive();
+                    }
+                    if (target) {
+                        REQUIRE_EQ(fi_recv(s.ep, buf, 8, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+                        p.tell(1);
+                        p.hear(); // nothing of libfabric is called until the message is delivered
+                        s.complete(s.rxcq);
+                    } else {
+                        p.hear();
+                        send();
+                        p.tell(1);
+                    }
+                }
+                p.barrier();
+            };
+        };
+        EXPECT_EQ(run_pair(role_of(true), role_of(false)), "") << transports;
+    }
+}
+
 // FI_THREAD_SAFE: threads that send, receive and read queues of one endpoint, all at once.
 TEST(prov_queue_test, one_endpoint_serves_many_threads)
 {

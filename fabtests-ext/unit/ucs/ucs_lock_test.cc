@@ -38,6 +38,31 @@ TEST(opt_lock, threads_exclude_each_other_and_may_nest)
     EXPECT_EQ(threads * rounds, value);
 }
 
+TEST(opt_lock, is_tried_without_waiting_and_nests_so_too)
+{
+    ucs::opt_lock lock(true);
+    auto tried_elsewhere = [&] {
+        bool taken = false;
+        std::thread([&] {
+            taken = lock.try_lock();
+            if (taken) {
+                lock.unlock();
+            }
+        }).join();
+        return taken;
+    };
+    ASSERT_TRUE(lock.try_lock());
+    ASSERT_TRUE(lock.try_lock());
+    EXPECT_FALSE(tried_elsewhere());
+    lock.unlock();
+    EXPECT_FALSE(tried_elsewhere());
+    lock.unlock();
+    EXPECT_TRUE(tried_elsewhere());
+    ucs::opt_lock off(false);
+    ucs::opt_guard here(off);
+    EXPECT_TRUE(off.try_lock());
+}
+
 TEST(opt_lock, off_it_keeps_nobody_out)
 {
     ucs::opt_lock lock(false);

@@ -21,7 +21,7 @@ msg_endpoint::msg_endpoint(domain *d, const fi_info &info, void *context)
     cm = &cm_ops_;
     eng = d->fab->cm_engine();
     if (d->auto_progress()) {
-        eng->start_thread();
+        eng->start_auto_progress();
     }
     ucs::opt_guard g(eng->lock);
     if (info.handle && info.handle->fclass == FI_CLASS_CONNREQ) {

@@ -26,7 +26,7 @@ pep::pep(fabric *fab, const fi_info &info, void *context)
     ops = &ep_ops_;
     cm = &cm_ops_;
     if (info.domain_attr && info.domain_attr->control_progress == FI_PROGRESS_AUTO) {
-        eng_->start_thread();
+        eng_->start_auto_progress();
     }
     fabric_->add_ref();
 }

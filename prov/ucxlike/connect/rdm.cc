@@ -41,7 +41,7 @@ void rdm_endpoint::bind_shared_rx()
 rdm_endpoint::~rdm_endpoint()
 {
     if (engine_) {
-        eng->stop_thread();
+        eng->stop_auto_progress();
     }
     queues bound;
     {
@@ -130,7 +130,7 @@ int rdm_endpoint::enable()
 {
     ucs::opt_guard g(eng->lock);
     if (dom->auto_progress()) {
-        eng->start_thread();
+        eng->start_auto_progress();
     }
     if (shared_rx_) {
         shared_rx_->queue()->join(this);
