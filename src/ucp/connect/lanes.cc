@@ -19,6 +19,7 @@ namespace {
 struct candidate {
     iface *local;
     const address_resource *remote;
+    uint8_t place; // of that in the address
     tl_class cls;
     double bandwidth;
     size_t order; // of our resource: locality was decided when the context sorted them
@@ -32,7 +33,8 @@ std::vector<candidate> candidates_of(const ucp_worker &worker, const unpacked_ad
         if (!peer.from_here && (rsc.cls == tl_class::self || rsc.cls == tl_class::shm)) {
             continue;
         }
-        for (const address_resource &remote : peer.resources) {
+        for (size_t i = 0; i < peer.resources.size(); ++i) {
+            const address_resource &remote = peer.resources[i];
             if (remote.tl_name != rsc.desc.tl_name ||
                 remote.device_addr.size() != local->device_addr.size() ||
                 remote.iface_addr.size() != local->iface_addr.size()) {
@@ -43,7 +45,8 @@ std::vector<candidate> candidates_of(const ucp_worker &worker, const unpacked_ad
                     reinterpret_cast<const uct_device_addr_t *>(remote.device_addr.data()),
                     reinterpret_cast<const uct_iface_addr_t *>(remote.iface_addr.data()))) {
                 double bandwidth = local->attr.bandwidth.dedicated + local->attr.bandwidth.shared;
-                found.push_back({local.get(), &remote, rsc.cls, bandwidth, local->resource});
+                found.push_back({local.get(), &remote, static_cast<uint8_t>(i), rsc.cls, bandwidth,
+                                 local->resource});
             }
         }
     }
@@ -85,6 +88,7 @@ ucs_status_t add_lane(ucp_ep *ep, const candidate &c)
     l.iface = c.local;
     l.md_index = ep->worker->context->resources[c.local->resource].md_index;
     l.dst_md_index = c.remote->md_index;
+    l.resource = c.place;
     return UCS_OK;
 }
 

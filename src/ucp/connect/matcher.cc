@@ -7,6 +7,7 @@
 #include "ucs/error.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace ucp {
 
@@ -25,6 +26,41 @@ void matcher::remove(ucp_ep *ep) noexcept
     auto [begin, end] = by_sn.equal_range(c.sn);
     by_sn.erase(std::find_if(begin, end, [&](const auto &entry) { return entry.second == ep; }));
     c.matched = false;
+}
+
+namespace {
+
+bool has_end(const unpacked_address &peer, const address_resource &end)
+{
+    return std::any_of(peer.resources.begin(), peer.resources.end(), [&](const auto &r) {
+        return r.tl_name == end.tl_name && r.device_addr == end.device_addr &&
+               r.iface_addr == end.iface_addr;
+    });
+}
+
+bool has_transport(const unpacked_address &peer, const std::string &name)
+{
+    return std::any_of(peer.resources.begin(), peer.resources.end(),
+                       [&](const auto &r) { return r.tl_name == name; });
+}
+
+} // namespace
+
+bool leads_to(const ucp_ep &ep, const void *address, const unpacked_address &peer)
+{
+    const std::vector<uint8_t> &own = ep.control->peer_address;
+    if (own.size() == address_length(address) && memcmp(own.data(), address, own.size()) == 0) {
+        return true;
+    }
+    unpacked_address made_from;
+    if (ep.lane_count == 0 || unpack_address(own.data(), own.size(), &made_from) != UCS_OK) {
+        return false;
+    }
+    return std::all_of(ep.lanes, ep.lanes + ep.lane_count, [&](const lane &l) {
+        const address_resource &end = made_from.resources[l.resource];
+        tl_class cls = ep.worker->context->resources[l.iface->resource].cls;
+        return has_end(peer, end) || (cls >= tl_class::shm && !has_transport(peer, end.tl_name));
+    });
 }
 
 // Endpoints of a worker to itself pair within one count: 0 with 1, 2 with 3.

@@ -2,9 +2,11 @@
 //
 // Which endpoints of two workers pair: the n-th of one to the other with the other's n-th. Who
 // sends a request may name any worker and any number. So a number may have several endpoints, one
-// for each sender that names itself by another id: none of them changes what another one is.
+// for each sender that names itself by another id: none of them changes what another one is. And
+// where a sender has to be reached shows whether it can be the worker whose address is at hand.
 #pragma once
 
+#include "ucp/connect/address.h"
 #include "ucp/connect/postponed.h"
 
 #include <cstdint>
@@ -41,6 +43,11 @@ struct matcher {
     void add(uint64_t uuid, uint32_t sn, ucp_ep *ep);
     void remove(ucp_ep *ep) noexcept;
 };
+
+// Whether the lanes of an endpoint from the matcher lead to the worker of this address, which is
+// intact and was unpacked to `peer`: it has the remote end of each of them. An address for networks
+// alone says nothing of shared memory, over which only the trust domain comes. Throws bad_alloc.
+bool leads_to(const ucp_ep &ep, const void *address, const unpacked_address &peer);
 
 // The number of the endpoint there that pairs with ours of this number, and the other way round.
 uint32_t partner_sn(const ucp_worker *worker, uint64_t uuid, uint32_t sn) noexcept;

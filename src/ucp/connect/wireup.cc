@@ -102,10 +102,12 @@ ucp_ep *new_matched_ep(ucp_worker *worker, ep_origin origin, const unpacked_addr
 }
 
 // The endpoint that answers the peer already. Of several, nobody knows which is the peer's: none.
-ucp_ep *answering(const ucp_worker *worker, const unpacked_address &peer, uint32_t sn)
+ucp_ep *answering(const ucp_worker *worker, const void *address, const unpacked_address &peer,
+                  uint32_t sn)
 {
     auto fits = [&](const ucp_ep &ep) {
-        return ep.origin == ep_origin::reply && !ep.control->close_seen;
+        return ep.origin == ep_origin::reply && !ep.control->close_seen &&
+               leads_to(ep, address, peer);
     };
     const matcher &all = *worker->matcher;
     ucp_ep *first = all.find(peer.uuid, sn, fits);
@@ -136,7 +138,7 @@ ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopbac
         return ep;
     }
     uint32_t &next_sn = worker->matcher->peers[peer.uuid].next_sn;
-    ucp_ep *ep = answering(worker, peer, next_sn);
+    ucp_ep *ep = answering(worker, address, peer, next_sn);
     if (ep) {
         ep->control->peer_name = peer.name;
         ep->origin = ep_origin::address;
@@ -232,7 +234,8 @@ bool was_second_choice(const ucp_ep &ep, const unpacked_address &peer)
 
 // The endpoint that has met the sender of a request, or else one of the user's that does not know
 // yet who its peer is; one that has failed if there is no other.
-ucp_ep *asked(const ucp_worker *worker, const wireup_hdr &hdr, uint32_t sn)
+ucp_ep *asked(const ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *address,
+              const unpacked_address &peer, uint32_t sn)
 {
     for (bool usable : {true, false}) {
         auto knows = [&](const ucp_ep &ep) {
@@ -240,7 +243,7 @@ ucp_ep *asked(const ucp_worker *worker, const wireup_hdr &hdr, uint32_t sn)
         };
         auto may_be = [&](const ucp_ep &ep) {
             return (ep.status == UCS_OK) == usable && ep.origin == ep_origin::address &&
-                   !ep.control->shown;
+                   !ep.control->shown && leads_to(ep, address, peer);
         };
         ucp_ep *ep = worker->matcher->find(hdr.src_uuid, sn, knows);
         if (ep || (ep = worker->matcher->find(hdr.src_uuid, sn, may_be))) {
@@ -284,7 +287,7 @@ void on_request(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *addres
         return;
     }
     uint32_t sn = partner_sn(worker, hdr.src_uuid, hdr.sn);
-    ucp_ep *ep = asked(worker, hdr, sn);
+    ucp_ep *ep = asked(worker, hdr, address, peer, sn);
     if (ep && ep->status != UCS_OK) {
         return; // the peer learns it from its lanes
     }

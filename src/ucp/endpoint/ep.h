@@ -32,6 +32,7 @@ struct lane {
     ucp::iface *iface = nullptr;
     uint8_t md_index = 0;     // ours
     uint8_t dst_md_index = 0; // the peer's, from its worker address
+    uint8_t resource = 0;     // to which of the address's it leads
 
     double bandwidth() const noexcept // bytes per second, positive
     {

@@ -292,6 +292,58 @@ TEST_P(ucp_stranger, does_not_keep_a_peer_from_connecting)
     }
 }
 
+// It says to be the peer before that connects, and that this is where the stranger is.
+TEST_P(ucp_stranger, is_not_handed_out_as_a_peer)
+{
+    ask_as_peer(*stranger);
+    ASSERT_EQ(UCS_OK, create_ep(*victim, peer->address(), &of_victim));
+    ping(*victim, of_victim, *peer);
+    ASSERT_EQ(UCS_OK, create_ep(*peer, victim->address(), &of_peer));
+    expect_pair();
+}
+
+TEST_P(ucp_stranger, is_not_found_by_a_peer)
+{
+    ask_as_peer(*stranger);
+    ASSERT_EQ(UCS_OK, create_ep(*peer, victim->address(), &of_peer));
+    ping(*peer, of_peer, *victim);
+    ask_as_peer(*stranger);
+    ASSERT_EQ(UCS_OK, create_ep(*victim, peer->address(), &of_victim));
+    expect_pair();
+}
+
+// It says to be the peer, and that this is where the peer is: the program gets the endpoint that
+// answers, and keeps it. But the peer is who shows that it is there.
+TEST_P(ucp_stranger, is_forgotten_when_the_peer_connects)
+{
+    ask_as_peer(*peer);
+    ASSERT_EQ(UCS_OK, create_ep(*victim, peer->address(), &of_victim));
+    EXPECT_EQ(made_up, of_victim->remote_id);
+    ASSERT_EQ(UCS_OK, create_ep(*peer, victim->address(), &of_peer));
+    ping(*peer, of_peer, *victim);
+    EXPECT_TRUE(run_until({victim.get(), peer.get()},
+                          [&] { return of_victim->remote_id == of_peer->local_id; }));
+    expect_pair();
+}
+
+// An endpoint over shared memory is found by an address that does not speak of it.
+TEST(ucp_no_stranger, is_found_by_an_address_for_networks)
+{
+    options o;
+    o.tls = "sm,tcp";
+    entity a(o), b(o);
+    ucp_ep_h ab = nullptr, ba = nullptr;
+    ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &ab));
+    ping(a, ab, b);
+    ASSERT_EQ(UCS_OK, create_ep(b, a.address(true), &ba));
+    EXPECT_TRUE(ba->can_send());
+    EXPECT_EQ(ab->local_id, ba->remote_id);
+    ping(b, ba, a);
+    void *x = close_nb(ab), *y = close_nb(ba);
+    EXPECT_EQ(UCS_OK, wait({&a, &b}, x));
+    EXPECT_EQ(UCS_OK, wait({&a, &b}, y));
+}
+
 UCP_TEST_OVER(ucp_stranger, "sm", "tcp", "ofi_shm");
 
 } // namespace
