@@ -150,7 +150,7 @@ class reactor {
         }
         auto fds = std::make_shared<descriptors>();
         if (fds->epoll < 0 || fds->wake < 0) {
-            throw error(UCS_ERR_IO_ERROR, "cannot create the async thread's epoll set: %s",
+            throw error(UCS_ERR_IO_ERROR, "cannot create the helper thread's epoll set: %s",
                         strerror(errno));
         }
         epoll_event event = {.events = EPOLLIN, .data = {.u64 = 0}};

@@ -17,7 +17,7 @@ namespace ucs {
 // caller's, which closes it after the watch is gone.
 class async_watch {
   public:
-    // Runs on the async thread, without any lock of this module held. events are epoll's; 0 for a
+    // Runs on the helper thread, without any lock of this module held. events are epoll's; 0 for a
     // timer.
     using callback_t = void (*)(void *arg, uint32_t events);
 
@@ -55,7 +55,7 @@ class async_watch {
     std::shared_ptr<impl> impl_;
 };
 
-// True on the async thread.
+// True on the helper thread.
 bool on_async_thread();
 
 } // namespace ucs

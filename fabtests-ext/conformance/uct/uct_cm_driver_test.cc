@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which thread takes the turns of a connection manager, seen from its descriptors: the sets of its
-// queues are watched while the async thread sleeps on them, and in no other set while a worker is
+// queues are watched while the helper thread sleeps on them, and in no other set while a worker is
 // polled.
 #include "fabtests-ext/common/epoll_members.h"
 #include "fabtests-ext/conformance/common/uct_cm_peer.h"
@@ -132,7 +132,7 @@ TEST_F(uct_cm_driver_test, polled_queues_are_in_no_set)
 {
     auto first = begin();
     EXPECT_TRUE(wait([&] { return connected(*first); }));
-    // Both sides have an event queue and a completion queue, which the async thread sleeps on.
+    // Both sides have an event queue and a completion queue, which the helper thread sleeps on.
     int asleep = sets_in_sets();
     EXPECT_TRUE(wait([&] { return (asleep = std::max(asleep, sets_in_sets())) >= 6; }));
     bool seen = false;
@@ -154,7 +154,7 @@ TEST_F(uct_cm_driver_test, rests_while_no_descriptor_is_left_for_clients)
     exhausted = true;
     auto c = begin();
     EXPECT_TRUE(wait([&] { return not_accepted > 0; }));
-    // Nobody polls: the async thread does not go on trying without a pause.
+    // Nobody polls: the helper thread does not go on trying without a pause.
     EXPECT_TRUE(wait([&] { return muted_sets() == 1; }, 5));
     // And it comes back from every pause.
     int tried = not_accepted;

@@ -1005,7 +1005,7 @@ TEST_P(uct_cm_test, 3_2_polled_workers_drive_connections)
         }));
         EXPECT_EQ(UCS_OK, uct_ep_disconnect(c->ep(), 0));
         if (i % 2) {
-            // Polling stops in the middle: the async thread goes on.
+            // Polling stops in the middle: the helper thread goes on.
             EXPECT_TRUE(wait([&] { return c->disconnected == 1; }));
         } else {
             EXPECT_TRUE(poll([&] { return c->disconnected == 1; }));
@@ -1236,7 +1236,7 @@ class chaos {
         acceptor_ = std::make_unique<acceptor>(server_, address_, acceptor::policy::keep);
     }
 
-    // The turns are the async thread's, or ours.
+    // The turns are the helper thread's, or ours.
     void rest()
     {
         if (random() % 2) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The async thread: callbacks come, stop with the watch, and may remove their own watch; fork is
+// The helper thread: callbacks come, stop with the watch, and may remove their own watch; fork is
 // survived.
 #include "ucs/async.h"
 #include "ucs/error.h"

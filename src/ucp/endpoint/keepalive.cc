@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The timer runs on the async thread and only leaves an event; the checks run in progress.
+// The timer runs on the helper thread and only leaves an event; the checks run in progress.
 #include "ucp/endpoint/keepalive.h"
 
 #include "ucp/core/worker.h"

@@ -19,7 +19,7 @@ namespace {
 
 std::atomic<unsigned> watched = 0;
 
-// A child process has its parent's entries, and not its async thread.
+// A child process has its parent's entries, and not its helper thread.
 struct watch_table {
     static watch_table &get()
     {

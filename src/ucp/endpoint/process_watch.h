@@ -43,7 +43,7 @@ class process_watch {
     ~process_watch();
 
   private:
-    void tell_all(); // on the async thread
+    void tell_all(); // on the helper thread
     static void tell(const user &u) noexcept;
 
     const int pidfd_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ucs_async_*: handlers of descriptors and timers for programs that use UCX's event interface, on
-// top of the async thread. Nothing in this library uses them. A context only says which mode was
+// top of the helper thread. Nothing in this library uses them. A context only says which mode was
 // asked for; nobody's handlers are kept out by it.
 #include "ucs/async.h"
 #include "ucs/check.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // At the end of the process or when the library is unloaded, on a signal, or by a timer. The report
-// after a signal is made by the async thread, since a handler may do next to nothing.
+// after a signal is made by the helper thread, since a handler may do next to nothing.
 #include "ucs/stats/trigger.h"
 
 #include "ucs/async.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An interface of `sm`: its inbox, its bell, the peers that it sends to, and a watch over their
-// lives. A timer of the process's async thread looks about once a second whether the peers are
+// lives. A timer of the process's helper thread looks about once a second whether the peers are
 // still there; what it finds is told in progress, after everything that they had sent.
 #pragma once
 
@@ -68,7 +68,7 @@ class iface final : public uct::iface {
     ~iface();
 
     peer &find_peer(const iface_address &to); // throws ucs::error
-    void look();                              // on the async thread
+    void look();                              // on the helper thread
     UCS_NOINLINE unsigned attend();
     UCS_NOINLINE unsigned stay_armed(unsigned found);
     unsigned receive(unsigned most);

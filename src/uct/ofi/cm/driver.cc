@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t hot_ns = 5'000'000;
 constexpr uint64_t guard_ns = 2'000'000;
-// A program that polled so recently is expected to go on: no need to wake the async thread.
+// A program that polled so recently is expected to go on: no need to wake the helper thread.
 constexpr uint64_t recent_ns = 20'000'000;
 // So many turns in vain without a longer pause than this between them, and the thread rests.
 constexpr unsigned vain_turns = 64;
@@ -99,7 +99,7 @@ void cm_driver::add(int fd)
 void cm_driver::ask_to_poll()
 {
     if (worker_ && registration_ == 0) {
-        // Without memory the async thread goes on alone.
+        // Without memory the helper thread goes on alone.
         (void)ucs::guard_quietly(
             [&] { registration_ = worker_->register_safe(on_poll, &engine_, 0); });
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which thread takes the turns of a connection manager. While connections come and go and the
 // program polls the worker, that thread does, from uct_worker_progress(): nothing has to be handed
-// from thread to thread. Otherwise the async thread does, which sleeps on the queues' descriptors.
+// from thread to thread. Otherwise the helper thread does, which sleeps on the queues' descriptors.
 //
 //   sleeping ── something begins or happens ──► the worker is asked to poll
 //   polling  ── quiet for hot_ns ─────────────► sleeping, the worker is left alone
-//   polling  ── not polled for guard_ns ──────► sleeping, the async thread takes over
+//   polling  ── not polled for guard_ns ──────► sleeping, the helper thread takes over
 //   sleeping ── woken often for nothing ──────► resting, until the guard's clock or wake() ends it
 //
 // All members but polled_ are guarded by the engine's mutex.
@@ -36,7 +36,7 @@ class cm_driver {
     void start(worker *poller);
     // No turns are taken from here on. Without the mutex.
     void stop();
-    // The worker goes; the async thread stays.
+    // The worker goes; the helper thread stays.
     void forget_worker();
 
     // A descriptor that is readable when there is something to do.
@@ -44,7 +44,7 @@ class cm_driver {
 
     // There is something to do: from outside a turn.
     void wake();
-    // Something was done: by the async thread.
+    // Something was done: by the helper thread.
     void stir();
     // Nothing was there to do for it. A descriptor may stay readable: that of a listener does when
     // the process has no descriptor left for a connection that arrives.
@@ -54,7 +54,7 @@ class cm_driver {
     void begin_poll();
     void end_poll(bool did_something);
 
-    // Whether the async thread has nothing to do now.
+    // Whether the helper thread has nothing to do now.
     bool polling() const { return polling_; }
     // Called when a turn begins: what woke it is used up.
     void used_up();
@@ -78,7 +78,7 @@ class cm_driver {
     bool woken_ = false;
     bool deaf_ = false; // a queue could not be watched: the guard's clock does for it
     bool resting_ = false;
-    unsigned in_vain_ = 0; // turns of the async thread, one soon after the other
+    unsigned in_vain_ = 0; // turns of the helper thread, one soon after the other
     uint64_t last_in_vain_ = 0;
     uint64_t last_poll_ = 0;
     uint64_t hot_until_ = 0;

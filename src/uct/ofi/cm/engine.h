@@ -48,7 +48,7 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     // connection managers still have their connections here. Without the mutex.
     void stop();
 
-    // The async thread's turn: until there is nothing left to do.
+    // The helper thread's turn: until there is nothing left to do.
     void progress();
     // The worker's: what there is. Returns whether there was something.
     unsigned poll();
@@ -78,7 +78,7 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
     void bind(const fid *endpoint, cm_conn *conn);
     void unbind(const fid *endpoint) { endpoints_.erase(endpoint); }
 
-    // conn->deliver() will be called on the async thread.
+    // conn->deliver() will be called on the helper thread.
     void schedule(cm_conn *conn);
     // Nobody owns conn any more: clean() deletes it.
     void retire(cm_conn *conn);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Says when the peers of an interface are to be checked. The timer runs on the async thread, the
+// Says when the peers of an interface are to be checked. The timer runs on the helper thread, the
 // checks in progress; the descriptor wakes a thread that sleeps until there is something to
 // progress.
 #pragma once
