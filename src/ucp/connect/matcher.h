@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which endpoints of two workers pair: the n-th of one to the other with the other's n-th. Who
-// sends a request may name any worker and any number. So a number may have several endpoints, one
-// for each sender that names itself by another id: none of them changes what another one is. And
-// where a sender has to be reached shows whether it can be the worker whose address is at hand.
+// Which endpoints of two workers pair: the n-th of one to the other with the other's n-th. The
+// sender of a request may name any worker and any number. So a number may have several endpoints,
+// one for each id by which a sender names itself, and no request changes the endpoint of another
+// id. Whether the sender can be the worker of a given address is decided by its lanes: leads_to().
 #pragma once
 
 #include "ucp/connect/address.h"

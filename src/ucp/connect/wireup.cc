@@ -101,7 +101,7 @@ ucp_ep *new_matched_ep(ucp_worker *worker, ep_origin origin, const unpacked_addr
     return ep;
 }
 
-// The endpoint that answers the peer already. Of several, nobody knows which is the peer's: none.
+// The endpoint that answers the peer already. Nothing tells which of several is the peer's: none.
 ucp_ep *answering(const ucp_worker *worker, const void *address, const unpacked_address &peer,
                   uint32_t sn)
 {
@@ -232,8 +232,8 @@ bool was_second_choice(const ucp_ep &ep, const unpacked_address &peer)
            ep.worker->context->resources[chosen.iface->resource].cls < tl_class::shm;
 }
 
-// The endpoint that has met the sender of a request, or else one of the user's that does not know
-// yet who its peer is; one that has failed if there is no other.
+// The endpoint that has met the sender of a request, or else one of the user's whose peer has not
+// shown itself yet; one that has failed if there is no other.
 ucp_ep *asked(const ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *address,
               const unpacked_address &peer, uint32_t sn)
 {
@@ -253,8 +253,8 @@ ucp_ep *asked(const ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *ad
     return nullptr;
 }
 
-// Anybody can say to be the peer. So the sender is answered, and our own request, which leads to
-// the peer alone, shows who that is.
+// Any process can claim to be the peer. So the sender is answered, and our own request, which goes
+// to the peer alone, brings the peer's id.
 void answer_and_ask(ucp_ep *ep, uint64_t asker) noexcept
 {
     ep_control &c = *ep->control;
@@ -351,8 +351,8 @@ void on_close(ucp_ep *ep, close_reason reason)
     ep_defer(ep, WORK_ABORT);
 }
 
-// Who knows the id of an endpoint was told it. The sender of a request that was not answered yet
-// does not, but can close what it asked for: it names itself as it did then.
+// Only the peer was told the id of an endpoint. The sender of a request that was not answered yet
+// does not know it, but can close what it asked for: it names itself as it did then.
 ucp_ep *addressee(ucp_worker *worker, const wireup_hdr &hdr)
 {
     ucp_ep *ep = hdr.dst_ep ? worker->find_ep(hdr.dst_ep) : nullptr;

@@ -38,8 +38,8 @@ constexpr uint64_t max_message = uint64_t(1) << 47;
 
 // A fragmented message is named by its source and a counter, so fragments of many senders can
 // interleave. The source is the sender's uuid, which is in every worker address, ^ the id of the
-// sender's endpoint, of which half is random and which the endpoint's peer alone was told: nobody
-// else can add to the message. The receiver compares it and reads nothing from it.
+// sender's endpoint, of which half is random and which the endpoint's peer alone was told: no
+// other process can add to the message. The receiver compares it and reads nothing from it.
 struct tag_first_hdr {
     uint64_t tag;
     uint64_t total; // bytes of the whole message

@@ -312,8 +312,8 @@ TEST_P(ucp_stranger, is_not_found_by_a_peer)
     expect_pair();
 }
 
-// It says to be the peer, and that this is where the peer is: the program gets the endpoint that
-// answers, and keeps it. But the peer is who shows that it is there.
+// It claims to be the peer, at the peer's address: the program gets the endpoint that answers, and
+// keeps it. But the peer's own request, which comes later, is answered by that endpoint.
 TEST_P(ucp_stranger, is_forgotten_when_the_peer_connects)
 {
     ask_as_peer(*peer);
