@@ -23,16 +23,10 @@ constexpr uint64_t longest_pause_ns = 1'000'000; // while what was begun has not
 constexpr uint64_t seldom_ns = 1'000'000; // an application that polls less often than this is away
 constexpr uint64_t longest_look_ns = 50'000; // others wait for the helper thread
 
-bool is_often(uint64_t polls, uint64_t elapsed)
-{
-    return polls * seldom_ns > elapsed + seldom_ns;
-}
-
 } // namespace
 
 auto_progress::auto_progress(engine &eng)
-    : eng_(eng), rest_(rest_ns), pause_(first_pause_ns), polls_seen_(eng.polls()),
-      polls_seen_at_(ucs::monotonic_ns()),
+    : eng_(eng), rest_(rest_ns), pause_(first_pause_ns), attendance_(seldom_ns, eng.polls()),
       timer_(ucs::async_watch::timer(
           0, [](void *arg, uint32_t) { static_cast<auto_progress *>(arg)->look(); }, this)),
       events_(ucs::async_watch::fd(
@@ -50,12 +44,11 @@ auto_progress::~auto_progress()
 
 void auto_progress::on_event()
 {
-    uint64_t polls = eng_.polls() - polls_seen_;
-    if (polls == 0) {
+    uint64_t polls = eng_.polls();
+    if (polls == attendance_.polls_seen()) {
         look();
     } else {
-        polls_seen_ += polls;
-        polls_seen_at_ = ucs::monotonic_ns();
+        attendance_.is_often(polls, ucs::monotonic_ns()); // the question begins anew
         timer_.set_once(first_move_ns);
     }
 }
@@ -65,7 +58,7 @@ void auto_progress::on_event()
 void auto_progress::look()
 {
     uint64_t begun = ucs::monotonic_ns();
-    bool away = !attended(begun);
+    bool away = !attendance_.is_often(eng_.polls(), begun);
     bool moved = false;
     do {
         std::unique_lock held(eng_.lock, std::try_to_lock);
@@ -83,15 +76,6 @@ void auto_progress::look()
     } while (away && ucs::monotonic_ns() - begun < longest_look_ns);
     pause_ = moved ? first_pause_ns : std::min(2 * pause_, longest_pause_ns);
     timer_.set_once(away ? pause_ : rest_);
-}
-
-bool auto_progress::attended(uint64_t now)
-{
-    uint64_t polls = eng_.polls();
-    bool often = is_often(polls - polls_seen_, now - polls_seen_at_);
-    polls_seen_ = polls;
-    polls_seen_at_ = now;
-    return often;
 }
 
 } // namespace ucxlike

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "ucs/async.h"
+#include "ucs/attendance.h"
 
 #include <cstdint>
 
@@ -31,13 +32,11 @@ class auto_progress {
   private:
     void on_event();
     void look();
-    bool attended(uint64_t now);
 
     engine &eng_;
-    uint64_t rest_;       // under the engine's lock
-    uint64_t pause_;      // the helper thread's own, as those that follow
-    uint64_t polls_seen_; // of the application
-    uint64_t polls_seen_at_;
+    uint64_t rest_;              // under the engine's lock
+    uint64_t pause_;             // the helper thread's own
+    ucs::attendance attendance_; // of the application; the helper thread's own
 
     // Their callbacks use the members before them, and each other.
     ucs::async_watch timer_;

@@ -23,7 +23,7 @@ constexpr unsigned visit_limit = 256; // the queue may stay readable for what on
 } // namespace
 
 background_progress::background_progress(msg_iface &home, const companion &polled)
-    : home_(home), polled_(polled), tick_(tick_ns), polls_seen_at_(ucs::monotonic_ns()),
+    : home_(home), polled_(polled), tick_(tick_ns), attendance_(seldom_ns, 0),
       timer_(ucs::async_watch::timer(
           0, [](void *arg, uint32_t) { static_cast<background_progress *>(arg)->on_timer(); },
           this))
@@ -149,10 +149,7 @@ void background_progress::end_rest(uint64_t now)
 // The program polls often, or is at it: to move a long message takes it longer than that.
 bool background_progress::attended(uint64_t now)
 {
-    uint64_t polls = polled_.polls();
-    bool often = (polls - polls_seen_) * seldom_ns > now - polls_seen_at_ + seldom_ns;
-    polls_seen_ = polls;
-    polls_seen_at_ = now;
+    bool often = attendance_.is_often(polled_.polls(), now);
     return often || home_.lock().occupied();
 }
 

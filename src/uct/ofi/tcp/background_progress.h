@@ -13,6 +13,7 @@
 #pragma once
 
 #include "ucs/async.h"
+#include "ucs/attendance.h"
 
 #include <atomic>
 #include <cstdint>
@@ -61,8 +62,7 @@ class background_progress {
     uint64_t tick_;
     uint64_t tick_due_ = 0;
     uint64_t polls_at_tick_ = 0;
-    uint64_t polls_seen_ = 0;
-    uint64_t polls_seen_at_;
+    ucs::attendance attendance_; // of the program
     bool resting_ = false;
     uint64_t rest_ = 0;
     uint64_t rest_ends_ = 0;
