@@ -23,29 +23,22 @@ class opt_lock {
 
     void lock()
     {
-        if (UCS_UNLIKELY(enabled_)) {
-            void *self = __builtin_thread_pointer();
-            // Only this thread stores its own id there.
-            if (holder_.load(std::memory_order_relaxed) == self) {
-                ++depth_;
-                return;
-            }
-            if (UCS_UNLIKELY(!try_take())) {
-                wait();
-            }
-            holder_.store(self, std::memory_order_relaxed);
+        if (UCS_UNLIKELY(!try_lock())) {
+            wait();
+            holder_.store(__builtin_thread_pointer(), std::memory_order_relaxed);
         }
     }
     // False: another thread has it.
     bool try_lock()
     {
-        if (enabled_) {
+        if (UCS_UNLIKELY(enabled_)) {
             void *self = __builtin_thread_pointer();
+            // Only this thread stores its own id there.
             if (holder_.load(std::memory_order_relaxed) == self) {
                 ++depth_;
                 return true;
             }
-            if (!try_take()) {
+            if (UCS_UNLIKELY(!try_take())) {
                 return false;
             }
             holder_.store(self, std::memory_order_relaxed);
