@@ -123,6 +123,16 @@ TEST(async_watch, timer_repeats)
     EXPECT_GE(ticks, 3);
 }
 
+// At all that is ready now: twice, as it may have begun the first look before. `other` is watched.
+void let_the_thread_look(event_counter &other)
+{
+    for (int round = 0; round < 2; ++round) {
+        int calls = other.calls;
+        other.signal();
+        other.calls.wait(calls);
+    }
+}
+
 TEST(async_watch, paused_watch_is_silent_until_resumed)
 {
     event_counter paused, other;
@@ -130,10 +140,7 @@ TEST(async_watch, paused_watch_is_silent_until_resumed)
     auto witness = ucs::async_watch::fd(other.fd, EPOLLIN, event_counter::count, &other);
     watch.set_events(0);
     paused.signal();
-    other.signal();
-    other.calls.wait(0);
-    other.signal();
-    other.calls.wait(1); // the thread looked again since
+    let_the_thread_look(other);
     EXPECT_EQ(paused.calls, 0);
     watch.set_events(EPOLLIN);
     paused.calls.wait(0);
@@ -148,10 +155,7 @@ TEST(async_watch, paused_descriptor_may_be_closed_and_is_resumed)
     EXPECT_FALSE(watch.resume(EPOLLIN)); // it is not paused
     watch.pause();
     paused.signal();
-    other.signal();
-    other.calls.wait(0);
-    other.signal();
-    other.calls.wait(1); // the thread looked again since
+    let_the_thread_look(other);
     EXPECT_EQ(paused.calls, 0);
     EXPECT_TRUE(watch.resume(EPOLLIN));
     paused.calls.wait(0);
@@ -169,6 +173,12 @@ struct ticker {
         auto &t = static_cast<ticker *>(arg)->ticks;
         ++t;
         t.notify_all();
+    }
+    void wait_for(int more)
+    {
+        for (int begin = ticks, seen = begin; seen < begin + more; seen = ticks) {
+            ticks.wait(seen);
+        }
     }
 };
 
@@ -200,18 +210,14 @@ TEST(async_watch, timer_that_is_set_once_calls_back_once)
     watch.set_once(1000);
     once.ticks.wait(0);
     auto witness = ucs::async_watch::timer(1000, ticker::tick, &repeated);
-    for (int seen = 0; seen < 5; seen = repeated.ticks) {
-        repeated.ticks.wait(seen);
-    }
+    repeated.wait_for(5);
     EXPECT_EQ(once.ticks, 1);
     watch.set_once(hour); // the last one counts
     watch.set_once(1000);
     once.ticks.wait(1);
     watch.set_once(hour);
     watch.set_once(0);
-    for (int begin = repeated.ticks, seen = begin; seen < begin + 5; seen = repeated.ticks) {
-        repeated.ticks.wait(seen);
-    }
+    repeated.wait_for(5);
     EXPECT_EQ(once.ticks, 2);
 }
 
@@ -282,9 +288,7 @@ TEST(async_watch, stopped_watch_stays_so)
     watch.stop();
     watch.set_once(1);
     watch.stop();
-    for (int begin = other.ticks, seen = begin; seen < begin + 5; seen = other.ticks) {
-        other.ticks.wait(seen);
-    }
+    other.wait_for(5);
     EXPECT_EQ(stopped.ticks, 0);
     EXPECT_TRUE(watch);
 }
