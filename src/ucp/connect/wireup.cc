@@ -232,8 +232,8 @@ bool was_second_choice(const ucp_ep &ep, const unpacked_address &peer)
            ep.worker->context->resources[chosen.iface->resource].cls < tl_class::shm;
 }
 
-// The endpoint that has met the sender of a request, or else one of the user's whose peer has not
-// shown itself yet; one that has failed if there is no other.
+// The endpoint that has met the sender of a request. If there is none, an endpoint of the user's
+// that no peer has answered yet. One that has failed is taken if no other fits.
 ucp_ep *asked(const ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *address,
               const unpacked_address &peer, uint32_t sn)
 {
