@@ -36,10 +36,18 @@ size_t default_rndv_unmapped(tl_class cls)
     return cls == tl_class::shm ? 49152 : default_rndv_thresh(cls);
 }
 
-// Over shared memory no fragment is sent from where it is: the queues there hold copies.
+// Over shared memory no fragment is sent from where it is: the queues there hold copies. Over sockets
+// a page costs less to send from where it is than to copy.
 size_t default_zcopy_thresh(tl_class cls)
 {
-    return cls == tl_class::shm ? SIZE_INF : 16384;
+    switch (cls) {
+    case tl_class::shm:
+        return SIZE_INF;
+    case tl_class::net:
+        return 8192;
+    default:
+        return 16384;
+    }
 }
 
 // A put of a network lane is over when the target's answer is here, and each one costs the target a
