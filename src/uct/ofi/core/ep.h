@@ -91,7 +91,7 @@ class ep final : public uct::ep {
     static constexpr size_t atomic_result = 16;
 
     // Of injected messages: see backlog_full().
-    static constexpr uint32_t most_marks = 16;
+    static constexpr uint8_t most_marks = 16;
 
     // What a fence has to wait for; nullptr: nothing.
     op *last_overtaken();
@@ -219,9 +219,9 @@ class ep final : public uct::ep {
     ucs::list<op, &op::link> held_ops_;    // packed, and refused by the core for now
     std::unique_ptr<gathering> gathering_; // nullptr: each message goes by itself
     bool reached_ = false;                 // a post succeeded; without a sleeper
-    uint32_t injected_ = 0;                // messages since the last mark
-    uint32_t marks_ = 0;                   // on their way
     uint8_t fenced_ = 0;                   // kinds of fences that are closed
+    uint8_t marks_ = 0;                    // on their way
+    uint32_t injected_ = 0;                // messages since the last mark
 };
 
 } // namespace uct::ofi

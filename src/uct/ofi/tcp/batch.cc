@@ -26,7 +26,7 @@ ucs_status_t batch::add(uint8_t id, const void *head, size_t head_length, const 
         }
     }
     if (!begun()) {
-        gathered_ = home_.get_buffer();
+        gathered_ = tcp_.home().get_buffer();
         if (UCS_UNLIKELY(!gathered_)) {
             return sender_.no_resource();
         }
@@ -64,7 +64,7 @@ void batch::send()
 
 void batch::drop()
 {
-    home_.put(take());
+    tcp_.home().put(take());
 }
 
 void deliver_batch(msg_iface &home, char *data, size_t length)

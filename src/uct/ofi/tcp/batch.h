@@ -38,10 +38,7 @@ constexpr uint64_t batch_age_ns = 10'000;
 class batch final : public gathering {
   public:
     // room: bytes it may grow to.
-    batch(ep &sender, tcp_companion &tcp, msg_iface &home, size_t room)
-        : sender_(sender), tcp_(tcp), home_(home), room_(room)
-    {
-    }
+    batch(ep &sender, tcp_companion &tcp, size_t room) : sender_(sender), tcp_(tcp), room_(room) {}
 
     ucs_status_t add(uint8_t id, const void *head, size_t head_length, const void *payload,
                      size_t length, unsigned alone) override;
@@ -53,7 +50,6 @@ class batch final : public gathering {
 
     ep &sender_;
     tcp_companion &tcp_;
-    msg_iface &home_;
     const size_t room_;
     uint64_t begun_at_ = 0;
 };

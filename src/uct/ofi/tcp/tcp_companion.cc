@@ -80,8 +80,7 @@ bool tcp_companion::progress_in_background(int cq_fd)
 std::unique_ptr<gathering> tcp_companion::gather(ep &e, size_t room)
 {
     size_t most = home_.limit.batched;
-    return most > 0 && batch_step(most) <= room ? std::make_unique<batch>(e, *this, home_, room)
-                                                : nullptr;
+    return most > 0 && batch_step(most) <= room ? std::make_unique<batch>(e, *this, room) : nullptr;
 }
 
 void tcp_companion::deliver_gathered(char *data, size_t length)

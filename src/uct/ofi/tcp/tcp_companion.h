@@ -24,6 +24,7 @@ class tcp_companion final : public companion {
     void stop() override { background_.reset(); }
     // A batch was begun: if nothing else comes, it is to leave soon.
     void begun(gathering &g);
+    msg_iface &home() const { return home_; }
 
   private:
     UCS_NOINLINE bool progress_in_background(int cq_fd);
