@@ -125,8 +125,8 @@ struct clients {
     {
         const connection &first = c.connections.front();
         return std::all_of(c.connections.begin(), c.connections.end(), [&](const connection &k) {
-            return k.client->control->cm == first.client->control->cm &&
-                   k.server->control->cm == first.server->control->cm;
+            return k.client->control->by_cm->cm == first.client->control->by_cm->cm &&
+                   k.server->control->by_cm->cm == first.server->control->by_cm->cm;
         });
     }
 
@@ -140,13 +140,13 @@ TEST(ucp_costs, the_end_of_a_connection_looks_at_the_endpoints_that_share_it_alo
     entity s(quiet("tcp"));
     clients peers(s, 4, 3);
     clients::client &gone = *std::next(peers.all.begin(), 2);
-    ucp::cm_connection *ended = gone.connections.front().server->control->cm;
+    ucp::cm_connection *ended = gone.connections.front().server->control->by_cm->cm;
     size_t visited = s.worker->ep_ids.visited();
     ucp::on_connection_ended(s.worker, ended->id);
     EXPECT_EQ(visited, s.worker->ep_ids.visited());
     for (clients::client &c : peers.all) {
         for (connection &k : c.connections) {
-            EXPECT_EQ(&c == &gone, k.server->control->cm_disconnected);
+            EXPECT_EQ(&c == &gone, k.server->control->by_cm->disconnected);
         }
     }
 }
@@ -161,7 +161,7 @@ TEST(ucp_costs, a_connection_knows_its_endpoints_and_its_lane_while_they_last)
         EXPECT_EQ(2u, known->by_lane.size());
         for (auto &[lane, connection] : known->by_lane) {
             unsigned members = 0;
-            for (ucp::ep_control *c : connection->members) {
+            for (ucp::cm_control *c : connection->members) {
                 EXPECT_EQ(connection, c->cm);
                 ++members;
             }
@@ -173,11 +173,12 @@ TEST(ucp_costs, a_connection_knows_its_endpoints_and_its_lane_while_they_last)
     EXPECT_TRUE(run_until({&s}, [&] { return known->by_lane.empty() && known->by_id.empty(); }));
 }
 
-size_t length(ucp::ep_list &list)
+template <ucp::listed In>
+size_t length(ucp::ep_list<In> &list)
 {
     size_t n = 0;
-    for (ucp::ep_link *link : list) {
-        n += link->ep != nullptr;
+    for (ucp::ep_link<In> *link : list) {
+        n += link != nullptr;
     }
     return n;
 }

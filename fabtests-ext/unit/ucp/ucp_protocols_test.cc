@@ -76,8 +76,8 @@ class ucp_protocols : public ucp_stats {
     uint64_t count(unsigned what) const
     {
         uint64_t sum = 0;
-        for (ucs::stats::lane *l : ab->control->counted) {
-            sum += l ? l->flows[what].messages.value() : 0;
+        for (unsigned i = 0; i < ab->lane_count; ++i) {
+            sum += ab->control->counted()[i]->flows[what].messages.value();
         }
         return sum;
     }

@@ -2,6 +2,7 @@
 //
 // The C functions of endpoints, listeners and connection requests.
 #include "ucp/api/print.h"
+#include "ucp/connect/announce.h"
 #include "ucp/connect/cm.h"
 #include "ucp/connect/listener.h"
 #include "ucp/connect/wireup.h"
@@ -33,15 +34,16 @@ void apply_params(ucp_ep *ep, const ucp_ep_params_t *params)
         ep->err_mode = params->err_mode;
     }
     if (given(params, UCP_EP_PARAM_FIELD_ERR_HANDLER)) {
-        c.err_cb = params->err_handler.cb;
-        c.err_arg = params->err_handler.arg;
+        ucp::ep_extras &extras = c.have_extras();
+        extras.err_cb = params->err_handler.cb;
+        extras.err_arg = params->err_handler.arg;
     }
     if (given(params, UCP_EP_PARAM_FIELD_USER_DATA)) {
         ep->user_data = params->user_data;
         c.has_user_data = true;
     }
     if (given(params, UCP_EP_PARAM_FIELD_NAME) && params->name) {
-        c.name.assign(params->name, strnlen(params->name, UCP_ENTITY_NAME_MAX - 1));
+        c.have_extras().name.assign(params->name, strnlen(params->name, UCP_ENTITY_NAME_MAX - 1));
     }
     c.user_owned = true;
     if (ep->err_mode != UCP_ERR_HANDLING_MODE_NONE) {
@@ -64,8 +66,8 @@ ucp_ep *create_client(ucp_worker *worker, const ucp_ep_params_t *params, const u
     bool has_local =
         given(params, UCP_EP_PARAM_FIELD_LOCAL_SOCK_ADDR) && params->local_sockaddr.addr;
     ucp_ep *ep = ucp::ep_new(worker, ucp::ep_origin::client);
-    apply_params(ep, params);
     try {
+        apply_params(ep, params);
         ucp::connect_client(ep, params->sockaddr.addr,
                             static_cast<socklen_t>(ucs::sockaddr_length(params->sockaddr.addr)),
                             has_local ? &params->local_sockaddr : nullptr,
@@ -368,12 +370,7 @@ ucs_status_t ucp_ep_query(ucp_ep_h ep, ucp_ep_attr_t *attr)
     UCS_CHECK_ARG(attr, "ucp_ep_query: attr must not be NULL");
     ucs::opt_guard guard(ep->worker->lock);
     if (attr->field_mask & UCP_EP_ATTR_FIELD_NAME) {
-        std::string name = ep->control->name;
-        if (name.empty()) {
-            char text[32];
-            snprintf(text, sizeof(text), "%p", static_cast<void *>(ep));
-            name = text;
-        }
+        std::string name = ucp::name_of(*ep);
         strncpy(attr->name, name.c_str(), UCP_ENTITY_NAME_MAX - 1);
         attr->name[UCP_ENTITY_NAME_MAX - 1] = '\0';
     }
@@ -403,7 +400,7 @@ ucs_status_t ucp_ep_evaluate_perf(ucp_ep_h ep, const ucp_ep_evaluate_perf_param_
     if (ep->lane_count == 0) {
         return UCS_ERR_NOT_CONNECTED;
     }
-    const uct_iface_attr_t &iface = *ep->am_lane().attr;
+    const uct_iface_attr_t &iface = ep->am_lane().attr();
     double size = static_cast<double>(param->message_size);
     double bandwidth = std::max(ep->am_lane().bandwidth(), bandwidth_of_rails(ep));
     if (attr->field_mask & UCP_EP_PERF_ATTR_FIELD_ESTIMATED_TIME) {

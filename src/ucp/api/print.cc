@@ -6,6 +6,7 @@
 #include "ucp/connect/address.h"
 #include "ucp/connect/announce.h"
 #include "ucp/endpoint/ep_control.h"
+#include "ucp/endpoint/hooks.h"
 #include "ucp/proto/protocols.h"
 
 #include <cstring>
@@ -52,9 +53,10 @@ void print_worker(const ucp_worker &worker, FILE *stream)
 
 void print_ep(const ucp_ep &ep, FILE *stream)
 {
-    fprintf(stream, "#\n# UCP endpoint %s\n#\n", ep.control->name.c_str());
-    fprintf(stream, "#               peer: %s\n",
-            ep.control->peer_name.empty() ? "<no debug data>" : ep.control->peer_name.c_str());
+    fprintf(stream, "#\n# UCP endpoint %s\n#\n",
+            ep.control->extras ? ep.control->extras->name.c_str() : "");
+    std::string peer = peer_name_of(&ep);
+    fprintf(stream, "#               peer: %s\n", peer.empty() ? "<no debug data>" : peer.c_str());
     for (unsigned i = 0; i < ep.lane_count; ++i) {
         const lane &l = ep.lanes[i];
         const tl_resource &rsc = ep.worker->context->resources[l.iface->resource];

@@ -3,8 +3,11 @@
 // What the log and the counters are told of an endpoint that got its lanes.
 #include "ucp/connect/announce.h"
 
+#include "ucp/connect/address.h"
 #include "ucp/connect/cm_connection.h"
 #include "ucp/endpoint/ep_control.h"
+#include "ucp/endpoint/hooks.h"
+#include "ucs/error.h"
 #include "ucs/log.h"
 #include "ucs/sockaddr.h"
 #include "ucs/stats/stats.h"
@@ -25,17 +28,33 @@ std::string roles_of(const ucp_ep &ep, unsigned lane)
     return roles;
 }
 
-namespace {
-
 std::string name_of(const ucp_ep &ep)
 {
-    if (!ep.control->name.empty()) {
-        return ep.control->name;
+    if (const auto &extras = ep.control->extras; extras && !extras->name.empty()) {
+        return extras->name;
     }
     char text[32];
     snprintf(text, sizeof(text), "%p", static_cast<const void *>(&ep));
     return text;
 }
+
+std::string peer_name_of(const ucp_ep *ep) noexcept
+{
+    const ep_control &c = *ep->control;
+    std::string name;
+    (void)ucs::guard([&] { // else it has none
+        unpacked_address peer;
+        if (c.by_cm) {
+            name = c.by_cm->peer_name;
+        } else if (c.peer_address &&
+                   unpack_address(c.peer_address.get(), SIZE_MAX, &peer) == UCS_OK) {
+            name = peer.name;
+        }
+    });
+    return name;
+}
+
+namespace {
 
 // What stays the same when the peer comes back: the address that the user gave, or its worker.
 std::string target_of(const ucp_ep &ep)
@@ -49,9 +68,11 @@ std::string target_of(const ucp_ep &ep)
 
 void name_lanes(const ucp_ep &ep)
 {
+    auto &counted = ep.control->have_extras().counted;
+    counted = std::make_unique<ucs::stats::lane *[]>(ep.lane_count);
     for (unsigned i = 0; i < ep.lane_count; ++i) {
-        ep.control->counted[i] =
-            ucs::stats::name_lane(ep.lanes[i].ep, {name_of(ep), ep.control->peer_name,
+        counted[i] =
+            ucs::stats::name_lane(ep.lanes[i].ep, {name_of(ep), peer_name_of(&ep),
                                                    roles_of(ep, i).substr(1), target_of(ep)});
     }
 }
@@ -70,7 +91,7 @@ void announce_ep(const ucp_ep &ep)
             lanes += std::string(" ") + desc.tl_name + "/" + desc.dev_name + roles_of(ep, i) +
                      (i + 1 < ep.lane_count ? "," : "");
         }
-        const std::string &peer = ep.control->peer_name;
+        std::string peer = peer_name_of(&ep);
         ucs_info("ep %p: lanes:%s; peer %s", static_cast<const void *>(&ep), lanes.c_str(),
                  peer.empty() ? "<no debug data>" : peer.c_str());
     }

@@ -70,16 +70,16 @@ std::vector<uint8_t> hello(const cm &m, H head, const greeting &mine)
 
 void keep_callback(ucp_ep *ep, const greeting &mine)
 {
-    ep->control->answered = mine.answered;
-    ep->control->answered_arg = mine.arg;
+    ep->control->by_cm->answered = mine.answered;
+    ep->control->by_cm->answered_arg = mine.arg;
 }
 
 ucs_status_t keep_answer(ucp_ep *ep, std::span<const uint8_t> data)
 {
-    ep_control &c = *ep->control;
+    cm_control &m = *ep->control->by_cm;
     return ucs::guard([&] {
-        if (c.answered) {
-            c.answer = std::make_unique<std::vector<uint8_t>>(data.begin(), data.end());
+        if (m.answered) {
+            m.answer = std::make_unique<std::vector<uint8_t>>(data.begin(), data.end());
         }
     });
 }
@@ -377,11 +377,11 @@ void on_conn_request(ucp_worker *worker, event &ev) noexcept
 
 void on_connected(ucp_ep *ep, const event &ev) noexcept
 {
-    ep_control &c = *ep->control;
     if (ep->status != UCS_OK || ep->state == ep_state::closed) {
         return;
     }
-    c.cm->private_data = std::vector<uint8_t>(); // it was sent
+    cm_control &m = *ep->control->by_cm;
+    m.cm->private_data = std::vector<uint8_t>(); // it was sent
     if (ev.status != UCS_OK) {
         ep->set_failed(ev.status);
         return;
@@ -400,7 +400,7 @@ void on_connected(ucp_ep *ep, const event &ev) noexcept
         status = ucs::guard([&] { return choose_lanes(ep, peer); });
     }
     if (status == UCS_OK) {
-        status = uct_cm_client_ep_conn_notify(c.cm->uct);
+        status = uct_cm_client_ep_conn_notify(m.cm->uct);
     }
     if (status != UCS_OK) {
         ucs_diag("ep %p: the server's answer cannot be used: %s", static_cast<void *>(ep),
@@ -413,11 +413,10 @@ void on_connected(ucp_ep *ep, const event &ev) noexcept
         return;
     }
     ep->remote_id = server.ep_id;
-    c.peer_name = peer.name;
-    c.cm_established = true;
-    c.cm->established = true;
-    c.cm->peer_id = server.ep_id;
-    c.cm->peer_uuid = peer.uuid;
+    m.established = true;
+    m.cm->established = true;
+    m.cm->peer_id = server.ep_id;
+    m.cm->peer_uuid = peer.uuid;
     ep_connected(ep);
     (void)ucs::guard([&] { share_connection(ep, peer); }); // else it keeps its own
     ep_tell_answer_when_up(ep);
@@ -438,18 +437,18 @@ void on_notified(ucp_ep *ep, const event &ev) noexcept
 
 void client_confirmed(ucp_ep *ep) noexcept
 {
-    ep_control &c = *ep->control;
-    if (c.cm_established) {
+    cm_control &m = *ep->control->by_cm;
+    if (m.established) {
         return;
     }
     if (keep_answer(ep, {}) != UCS_OK) {
         ep->set_failed(UCS_ERR_NO_MEMORY);
         return;
     }
-    c.cm_established = true;
-    c.cm->established = true;
+    m.established = true;
+    m.cm->established = true;
     ep_connected(ep);
-    if (std::unique_ptr<share_request> early = std::move(c.early_share)) {
+    if (std::unique_ptr<share_request> early = std::move(m.early_share)) {
         (void)ucs::guard([&] { on_share(ep, std::move(*early)); }); // else the client keeps its own
     }
 }
@@ -462,7 +461,9 @@ bool waits_for_us(const ucp_ep *ep) noexcept
 void on_disconnected(ucp_ep *ep) noexcept
 {
     ep_control &c = *ep->control;
-    c.cm_disconnected = true;
+    if (c.by_cm) {
+        c.by_cm->disconnected = true;
+    }
     if (ep->status != UCS_OK || ep->state == ep_state::closed) {
         return;
     }
@@ -477,12 +478,10 @@ void on_disconnected(ucp_ep *ep) noexcept
     if (waits_for_us(ep)) {
         return;
     }
-    if (ucs::guard([&] { ep->worker->grace.push_back(ep->local_id); }) != UCS_OK) {
+    uint64_t until = ucs::monotonic_ns() + GRACE_NS;
+    if (ucs::guard([&] { ep->worker->grace.push_back({ep->local_id, until, 0}); }) != UCS_OK) {
         ep->set_failed(UCS_ERR_CONNECTION_RESET);
-        return;
     }
-    c.grace_until_ns = ucs::monotonic_ns() + GRACE_NS;
-    c.grace_rounds = 0;
 }
 
 } // namespace ucp

@@ -30,7 +30,7 @@ ucs_status_t keep_addresses(ucp_ep *ep)
     auto addresses = std::make_unique<cm_addresses>();
     ucs_status_t status = query_addresses(ep, addresses.get());
     if (status == UCS_OK) {
-        ep->control->addresses = std::move(addresses);
+        ep->control->by_cm->addresses = std::move(addresses);
     }
     return status;
 }
@@ -135,59 +135,62 @@ void cm_connections::release(cm_connection *connection) noexcept
 
 // Moves an endpoint from the list of one connection to that of another.
 template <auto Connection, auto List>
-static cm_connection *move_to(ep_control &c, cm_connection *connection) noexcept
+static cm_connection *move_to(cm_control &m, cm_connection *connection) noexcept
 {
-    if (c.*Connection) {
-        (c.*Connection->*List).erase(&c);
+    if (m.*Connection) {
+        (m.*Connection->*List).erase(&m);
     }
     if (connection) {
-        (connection->*List).push_back(&c);
+        (connection->*List).push_back(&m);
     }
-    return std::exchange(c.*Connection, connection);
+    return std::exchange(m.*Connection, connection);
 }
 
 cm_connection *set_connection(ucp_ep *ep, cm_connection *connection) noexcept
 {
-    return move_to<&ep_control::cm, &cm_connection::members>(*ep->control, connection);
+    return move_to<&cm_control::cm, &cm_connection::members>(*ep->control->by_cm, connection);
 }
 
 cm_connection *set_joining(ucp_ep *ep, cm_connection *connection) noexcept
 {
-    return move_to<&ep_control::joining, &cm_connection::joining>(*ep->control, connection);
+    return move_to<&cm_control::joining, &cm_connection::joining>(*ep->control->by_cm, connection);
 }
 
 void share_connection(ucp_ep *ep, const unpacked_address &peer)
 {
-    ep_control &c = *ep->control;
-    if (!c.cm || ep->status != UCS_OK) {
+    cm_control &m = *ep->control->by_cm;
+    if (!m.cm || ep->status != UCS_OK) {
         return; // closed in a callback of what was sent first
     }
     cm_connections &all = worker_cm(ep->worker).connections;
-    auto [first, none_yet] = all.to_peer.try_emplace(peer.uuid, c.cm);
+    auto [first, none_yet] = all.to_peer.try_emplace(peer.uuid, m.cm);
     cm_connection *to_share = first->second;
     if (none_yet || to_share->disconnected || to_share->open_lane(peer) != UCS_OK) {
         return;
     }
     set_joining(ep, to_share);
     ++to_share->users;
-    c.todo |= TODO_SHARE;
+    ep->control->todo |= TODO_SHARE;
     ep_drain(ep);
 }
 
 void on_share(ucp_ep *ep, share_request asked)
 {
-    ep_control &c = *ep->control;
-    if (!c.cm_established) { // it has to stand before it can be given up
-        c.early_share = std::make_unique<share_request>(std::move(asked));
+    if (!ep->control->by_cm) {
+        return; // no peer of ours asks for that
+    }
+    cm_control &m = *ep->control->by_cm;
+    if (!m.established) { // it has to stand before it can be given up
+        m.early_share = std::make_unique<share_request>(std::move(asked));
         return;
     }
-    if (ep->origin != ep_origin::server || !c.cm || c.cm->id != ep->local_id || c.cm->users != 1) {
+    if (ep->origin != ep_origin::server || !m.cm || m.cm->id != ep->local_id || m.cm->users != 1) {
         return; // it has none of its own; else, below, the client keeps the one it has
     }
     cm_connections &all = worker_cm(ep->worker).connections;
     auto found = all.by_id.find(asked.name);
     unpacked_address peer;
-    if (found == all.by_id.end() || found->second.get() == c.cm ||
+    if (found == all.by_id.end() || found->second.get() == m.cm ||
         unpack_address(asked.address.data(), asked.address.size(), &peer) != UCS_OK) {
         return;
     }
@@ -197,8 +200,8 @@ void on_share(ucp_ep *ep, share_request asked)
     }
     note_origin(reinterpret_cast<const sockaddr *>(&ends.remote), &peer);
     cm_connection &to_share = *found->second;
-    if (to_share.peer_uuid != peer.uuid || peer.uuid != c.peer_uuid || !to_share.established ||
-        to_share.disconnected || to_share.open_lane(peer) != UCS_OK) {
+    if (to_share.peer_uuid != peer.uuid || peer.uuid != ep->control->peer_uuid ||
+        !to_share.established || to_share.disconnected || to_share.open_lane(peer) != UCS_OK) {
         return;
     }
     if (keep_addresses(ep) != UCS_OK) {
@@ -208,21 +211,21 @@ void on_share(ucp_ep *ep, share_request asked)
     own->given_up = true;
     own->users = 0;
     ++to_share.users;
-    c.todo |= TODO_SHARED;
+    ep->control->todo |= TODO_SHARED;
     ep_drain(ep);
 }
 
 void on_shared(ucp_ep *ep)
 {
-    ep_control &c = *ep->control;
-    if (!c.joining) {
+    const cm_control *m = ep->control->by_cm.get();
+    if (!m || !m->joining) {
         return;
     }
     if (keep_addresses(ep) != UCS_OK) {
         return;
     }
     cm_connections &all = worker_cm(ep->worker).connections;
-    auto own = all.by_id.find(c.cm->id);
+    auto own = all.by_id.find(m->cm->id);
     set_connection(ep, set_joining(ep, nullptr));
     all.ended.push_back(std::move(own->second)); // throws bad_alloc
     all.by_id.erase(own);
@@ -231,12 +234,12 @@ void on_shared(ucp_ep *ep)
 
 ucs_status_t query_addresses(const ucp_ep *ep, cm_addresses *out, which_addresses which) noexcept
 {
-    const ep_control &c = *ep->control;
-    if (c.addresses) {
-        *out = *c.addresses;
+    const cm_control *m = ep->control->by_cm.get();
+    if (m && m->addresses) {
+        *out = *m->addresses;
         return UCS_OK;
     }
-    if (!c.cm || !c.cm->uct) {
+    if (!m || !m->cm || !m->cm->uct) {
         return UCS_ERR_NOT_CONNECTED;
     }
     uct_ep_attr_t attr = {};
@@ -244,7 +247,7 @@ ucs_status_t query_addresses(const ucp_ep *ep, cm_addresses *out, which_addresse
     if (which == which_addresses::both) {
         attr.field_mask |= UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR;
     }
-    ucs_status_t status = uct_ep_query(c.cm->uct, &attr);
+    ucs_status_t status = uct_ep_query(m->cm->uct, &attr);
     if (status == UCS_OK) {
         *out = {attr.local_address, attr.remote_address};
     }
@@ -253,16 +256,16 @@ ucs_status_t query_addresses(const ucp_ep *ep, cm_addresses *out, which_addresse
 
 void leave_connection(ucp_ep *ep) noexcept
 {
-    ep_control &c = *ep->control;
-    if (!c.cm) {
+    const cm_control *m = ep->control->by_cm.get();
+    if (!m || !m->cm) {
         return;
     }
     cm_connections &all = worker_cm(ep->worker).connections;
-    if (c.joining) {
+    if (m->joining) {
         all.release(set_joining(ep, nullptr));
     }
-    if (c.cm->shared() && !c.cm->disconnected && !c.close_sent && ep->remote_id != 0) {
-        c.cm->send_notice(notice_of(ep, wireup_kind::close));
+    if (m->cm->shared() && !m->cm->disconnected && !ep->control->close_sent && ep->remote_id != 0) {
+        m->cm->send_notice(notice_of(ep, wireup_kind::close));
     }
     all.release(set_connection(ep, nullptr));
 }
@@ -285,12 +288,14 @@ bool closes_at_once(ucp_ep_h ep) noexcept
 static bool may_leave(const ucp_ep *ep) noexcept
 {
     const ep_control &c = *ep->control;
-    if (ep->status != UCS_OK || ep->state != ep_state::connected || !ep->am_ep || !c.cm ||
-        c.joining || c.wired || c.todo || ep->has_requests() || ep->rma_posted) {
+    const cm_control *m = c.by_cm.get();
+    if (ep->status != UCS_OK || ep->state != ep_state::connected || !ep->am_ep || !m || !m->cm ||
+        m->joining || c.wired || c.todo || ep->has_requests() || ep->rma_posted) {
         return false;
     }
     tl_class lane = ep->worker->context->resources[ep->am_lane().iface->resource].cls;
-    return lane == tl_class::net && c.cm->id == ep->local_id && c.cm->users == 1 && !c.cm->shared();
+    return lane == tl_class::net && m->cm->id == ep->local_id && m->cm->users == 1 &&
+           !m->cm->shared();
 }
 
 bool leave(ucp_ep_h ep) noexcept
@@ -324,15 +329,15 @@ void on_connection_ended(ucp_worker *worker, uint64_t id) noexcept
         return;
     }
     ++ended->users; // for the time of this call
-    while (ep_control *c = ended->joining.front()) {
-        c->todo &= ~unsigned(TODO_SHARE);
-        all.release(set_joining(c->pend.ep, nullptr));
+    while (cm_control *m = ended->joining.front()) {
+        m->ep->control->todo &= static_cast<uint8_t>(~TODO_SHARE);
+        all.release(set_joining(m->ep, nullptr));
     }
-    ucs::list<ep_control, &ep_control::cm_node> members;
+    ucs::list<cm_control, &cm_control::cm_node> members;
     members.splice_back(ended->members);
-    while (ep_control *c = members.pop_front()) {
-        ended->members.push_back(c);
-        on_disconnected(c->pend.ep);
+    while (cm_control *m = members.pop_front()) {
+        ended->members.push_back(m);
+        on_disconnected(m->ep);
     }
     all.release(ended);
 }

@@ -48,8 +48,8 @@ class cm_connection {
     uint64_t peer_uuid = 0; // of the peer's worker
     uct_ep_h uct = nullptr;
     unsigned users = 1; // endpoints that have it, or have asked to share it
-    ucs::list<ep_control, &ep_control::cm_node> members;      // that have it
-    ucs::list<ep_control, &ep_control::joining_node> joining; // that have asked
+    ucs::list<cm_control, &cm_control::cm_node> members;      // that have it
+    ucs::list<cm_control, &cm_control::joining_node> joining; // that have asked
     bool established = false;
     bool disconnected = false;
     bool given_up = false;             // by its endpoint; the client will end it

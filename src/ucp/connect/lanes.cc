@@ -77,14 +77,20 @@ ucs_status_t add_lane(ucp_ep *ep, const candidate &c)
                   desc.dev_name, ucs_status_string(status));
         return status;
     }
-    status = ucs::guard([&] { ep->worker->lane_owners.emplace(handle, ep); });
+    // One or two, as a rule.
+    std::unique_ptr<lane[]> lanes;
+    status = ucs::guard([&] {
+        lanes = std::make_unique<lane[]>(ep->lane_count + 1u);
+        ep->worker->lane_owners.emplace(handle, ep);
+    });
     if (status != UCS_OK) {
         uct_ep_destroy(handle);
         return status;
     }
+    std::copy_n(ep->lanes.get(), ep->lane_count, lanes.get());
+    ep->lanes = std::move(lanes);
     lane &l = ep->lanes[ep->lane_count++];
     l.ep = handle;
-    l.attr = &c.local->attr;
     l.iface = c.local;
     l.md_index = ep->worker->context->resources[c.local->resource].md_index;
     l.dst_md_index = c.remote->md_index;
@@ -162,10 +168,12 @@ ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer)
         return status == UCS_ERR_NO_MEMORY ? status : UCS_ERR_UNREACHABLE;
     }
     ep->control->peer_uuid = peer.uuid;
-    ep->control->peer_name = peer.name;
+    if (ep->control->by_cm) {
+        ep->control->by_cm->peer_name = peer.name;
+    }
     ep->am_lane_index = 0;
     ep->am_ep = ep->lanes[0].ep;
-    ep->rma_lane = can_rma(*ep->lanes[0].attr) ? 0 : NO_LANE;
+    ep->rma_lane = can_rma(ep->lanes[0].attr()) ? 0 : NO_LANE;
     size_t rma = am;
     for (size_t i = am + 1; i < found.size() && ep->rma_lane == NO_LANE; ++i) {
         if (can_rma(found[i].local->attr) && add_lane(ep, found[i]) == UCS_OK) {

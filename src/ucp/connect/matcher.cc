@@ -48,15 +48,19 @@ bool has_transport(const unpacked_address &peer, const std::string &name)
 
 bool leads_to(const ucp_ep &ep, const void *address, const unpacked_address &peer)
 {
-    const std::vector<uint8_t> &own = ep.control->peer_address;
-    if (own.size() == address_length(address) && memcmp(own.data(), address, own.size()) == 0) {
+    const uint8_t *own = ep.control->peer_address.get();
+    if (!own) {
+        return false;
+    }
+    size_t length = address_length(own);
+    if (length == address_length(address) && memcmp(own, address, length) == 0) {
         return true;
     }
     unpacked_address made_from;
-    if (ep.lane_count == 0 || unpack_address(own.data(), own.size(), &made_from) != UCS_OK) {
+    if (ep.lane_count == 0 || unpack_address(own, length, &made_from) != UCS_OK) {
         return false;
     }
-    return std::all_of(ep.lanes, ep.lanes + ep.lane_count, [&](const lane &l) {
+    return std::all_of(ep.lanes.get(), ep.lanes.get() + ep.lane_count, [&](const lane &l) {
         const address_resource &end = made_from.resources[l.resource];
         tl_class cls = ep.worker->context->resources[l.iface->resource].cls;
         return has_end(peer, end) || (cls >= tl_class::shm && !has_transport(peer, end.tl_name));

@@ -73,13 +73,14 @@ void answer_later(const ucp_ep *ep)
     const ep_control &c = *ep->control;
     wireup_hdr hdr = {};
     hdr.kind = wireup_kind::request;
-    hdr.tail_length = static_cast<uint16_t>(c.peer_address.size());
+    size_t length = address_length(c.peer_address.get());
+    hdr.tail_length = static_cast<uint16_t>(length);
     hdr.sn = partner_sn(ep->worker, c.peer_uuid, c.sn);
     hdr.src_uuid = c.peer_uuid;
     hdr.src_ep = ep->remote_id;
-    std::vector<uint8_t> request(sizeof(hdr) + c.peer_address.size());
+    std::vector<uint8_t> request(sizeof(hdr) + length);
     memcpy(request.data(), &hdr, sizeof(hdr));
-    memcpy(request.data() + sizeof(hdr), c.peer_address.data(), c.peer_address.size());
+    memcpy(request.data() + sizeof(hdr), c.peer_address.get(), length);
     postpone(ep->worker, request.data(), request.size());
 }
 

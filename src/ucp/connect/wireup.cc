@@ -42,8 +42,8 @@ size_t pack_outgoing(void *dest, void *arg)
 std::vector<uint8_t> tail_of(const ucp_ep *ep, wireup_kind kind)
 {
     std::vector<uint8_t> tail;
-    if (kind == wireup_kind::share && ep->control->joining) {
-        const auto *name = reinterpret_cast<const uint8_t *>(&ep->control->joining->peer_id);
+    if (kind == wireup_kind::share && ep->control->by_cm->joining) {
+        const auto *name = reinterpret_cast<const uint8_t *>(&ep->control->by_cm->joining->peer_id);
         tail.assign(name, name + sizeof(uint64_t));
     }
     if (kind == wireup_kind::request || kind == wireup_kind::share) {
@@ -69,8 +69,9 @@ ucs_status_t send_one(ucp_ep *ep, wireup_kind kind)
 
 void adopt_address(ucp_ep *ep, const void *address)
 {
-    const auto *bytes = static_cast<const uint8_t *>(address);
-    ep->control->peer_address.assign(bytes, bytes + address_length(address));
+    size_t length = address_length(address);
+    ep->control->peer_address = std::make_unique_for_overwrite<uint8_t[]>(length);
+    memcpy(ep->control->peer_address.get(), address, length);
 }
 
 void connect_lanes(ucp_ep *ep, const unpacked_address &peer)
@@ -91,8 +92,8 @@ ucp_ep *new_matched_ep(ucp_worker *worker, ep_origin origin, const unpacked_addr
 {
     ucp_ep *ep = ep_new(worker, origin);
     try {
-        connect_lanes(ep, peer);
         adopt_address(ep, address);
+        connect_lanes(ep, peer);
         worker->matcher->add(peer.uuid, sn, ep);
     } catch (...) {
         ep_destroy(ep);
@@ -128,6 +129,7 @@ ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopbac
     if (self && !no_loopback) {
         ucp_ep *ep = ep_new(worker, ep_origin::address);
         try {
+            adopt_address(ep, address);
             connect_lanes(ep, peer);
         } catch (...) {
             ep_destroy(ep);
@@ -140,7 +142,6 @@ ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopbac
     uint32_t &next_sn = worker->matcher->peers[peer.uuid].next_sn;
     ucp_ep *ep = answering(worker, address, peer, next_sn);
     if (ep) {
-        ep->control->peer_name = peer.name;
         ep->origin = ep_origin::address;
         ep_proto_owned(ep);
     } else {
@@ -159,7 +160,9 @@ void take_back(ucp_ep *ep) noexcept
     }
     if (c.matched && ep->state != ep_state::connecting) {
         ep->origin = ep_origin::reply; // the peer goes on with it
-        c.err_cb = nullptr;
+        if (c.extras) {
+            c.extras->err_cb = nullptr;
+        }
     } else {
         ep_destroy(ep);
     }
@@ -215,7 +218,8 @@ void watch_peer(ucp_ep *ep, const unpacked_address &peer)
     bool ended = false;
     std::shared_ptr<process_watch> watch = process_watch::of(static_cast<pid_t>(peer.pid), &ended);
     if (watch) {
-        ep->control->watch.emplace(std::move(watch), ep->worker, ep->local_id);
+        ep->control->have_extras().watch =
+            std::make_unique<process_watch::user>(std::move(watch), ep->worker, ep->local_id);
     } else if (ended) {
         event_promise room(ep->worker, 1);
         ep->worker->post_event({event::kind::disconnected, UCS_OK, ep->local_id});

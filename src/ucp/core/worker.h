@@ -51,13 +51,14 @@ struct iface {
     std::vector<uint8_t> iface_addr;
 };
 
-// An endpoint in a list of the worker.
+// The worker's lists of endpoints. An endpoint is derived from its links, one for each list.
+enum class listed : uint8_t { unfenced, unflushed, active, deferred };
+template <listed In>
 struct ep_link {
     ucs::list_node node;
-    ucp_ep *const ep;
-    uint64_t round = 0; // of what looked at it last
 };
-using ep_list = ucs::list<ep_link, &ep_link::node>;
+template <listed In>
+using ep_list = ucs::list<ep_link<In>, &ep_link<In>::node>;
 
 // What a connection manager's callback leaves for progress. The endpoint is named by id, so an
 // event for one that is gone finds nothing.
@@ -158,23 +159,29 @@ struct ucp_worker {
 
     std::mutex event_mutex; // guards `events` alone
     ucp::event_queue<ucp::event> events;
-    ucp::ep_list deferred;       // endpoints with work for progress_slow()
-    std::vector<uint64_t> grace; // endpoints that were disconnected without a close notice so far
+    ucp::ep_list<ucp::listed::deferred> deferred; // endpoints with work for progress_slow()
+    // Endpoints that were disconnected without a close notice so far.
+    struct disconnected {
+        uint64_t id;
+        uint64_t until_ns;
+        unsigned rounds; // in which nothing arrived
+    };
+    std::vector<disconnected> grace;
     std::vector<std::unique_ptr<ucp_ep>> graveyard; // has room for all
     std::vector<ucp_listener *> listeners;
     ucs::list<ucp_request, &ucp_request::node> flushes; // worker flushes in flight
     // Endpoints that may have something for a fence, or a flush, of the worker. These look at no
     // others, and take out those that have nothing.
-    ucp::ep_list unfenced;
-    ucp::ep_list unflushed;
+    ucp::ep_list<ucp::listed::unfenced> unfenced;
+    ucp::ep_list<ucp::listed::unflushed> unflushed;
     // Endpoints that may have requests in flight. has_requests() takes out those that have none, so
     // it looks at each once for each time that it got some.
-    ucp::ep_list active;
+    ucp::ep_list<ucp::listed::active> active;
     bool has_requests() noexcept;
     // Handshakes that found no memory, to be tried again in order: a length and the message, each.
     // It has room for some.
     std::vector<uint8_t> unserved;
-    uint64_t fences = 0;
+    uint32_t fences = 0;
     std::unique_ptr<ucp::settling> settling;
     uint64_t stale_messages = 0; // that named an endpoint or request which is gone
     uint64_t peer_faults = 0;    // messages that were damaged, or asked for what is not allowed

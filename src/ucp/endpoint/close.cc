@@ -13,7 +13,8 @@ namespace {
 
 bool has_cm(const ucp_ep *ep)
 {
-    return ep->control->cm;
+    const cm_control *by_cm = ep->control->by_cm.get();
+    return by_cm && by_cm->cm;
 }
 
 // The peer has our notice, or will: it closes as well and says so by its own, or its endpoint fails
@@ -22,7 +23,7 @@ void await_peer(ucp_ep *ep) noexcept
 {
     ep_control &c = *ep->control;
     c.closing = close_phase::disconnecting;
-    if (!has_cm(ep) || c.cm_disconnected || c.close_seen) {
+    if (!has_cm(ep) || c.by_cm->disconnected || c.close_seen) {
         ep_close_finish(ep, UCS_OK);
     }
 }

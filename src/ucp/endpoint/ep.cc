@@ -15,6 +15,9 @@ ucp_ep::ucp_ep(ucp_worker *w, ucp::ep_origin o)
 {
     user_data = this;
     control->pend.ep = this;
+    if (o == ucp::ep_origin::client || o == ucp::ep_origin::server) {
+        control->by_cm = std::make_unique<ucp::cm_control>(this);
+    }
 }
 
 ucp_ep::~ucp_ep()
@@ -48,13 +51,20 @@ void ucp_ep::queue(ucp_request *req) noexcept
     ucp::ep_drain(this);
 }
 
+template <ucp::listed In>
+static void unlist(ucp::ep_link<In> *link) noexcept
+{
+    if (link->node.linked()) {
+        link->node.unlink();
+    }
+}
+
 void ucp_ep::leave_lists() noexcept
 {
-    for (ucp::ep_link *link : {&unfenced, &unflushed, &active, &deferred}) {
-        if (link->node.linked()) {
-            link->node.unlink();
-        }
-    }
+    unlist<ucp::listed::unfenced>(this);
+    unlist<ucp::listed::unflushed>(this);
+    unlist<ucp::listed::active>(this);
+    unlist<ucp::listed::deferred>(this);
 }
 
 void ucp_ep::rma_done() noexcept
@@ -75,7 +85,7 @@ void ucp_ep::set_failed(ucs_status_t why) noexcept
     sendable = false;
     if (state != ucp::ep_state::closing) {
         state = ucp::ep_state::failed;
-        for (unsigned i = 0; i < lane_count && control->counted[i]; ++i) {
+        for (unsigned i = 0; i < lane_count && control->counted(); ++i) {
             ucs::stats::lose_lane(lanes[i].ep);
         }
     }
@@ -109,10 +119,9 @@ ucs_status_t on_lane_room(uct_pending_req_t *req);
 // not to be closed, before it has confirmed.
 bool may_send(const ucp_ep *ep)
 {
-    bool by_cm = ep->origin == ep_origin::client || ep->origin == ep_origin::server;
+    const cm_control *by_cm = ep->control->by_cm.get();
     return ep->state == ep_state::connected ||
-           (ep->state == ep_state::closing &&
-            (by_cm ? ep->control->cm_established : ep->remote_id != 0));
+           (ep->state == ep_state::closing && (by_cm ? by_cm->established : ep->remote_id != 0));
 }
 
 // What waits, as far as the lanes take it. UCS_ERR_NO_RESOURCE: lane *full has no room.
@@ -185,7 +194,7 @@ ucs_status_t on_lane_room(uct_pending_req_t *req)
     } else {
         c.armed = false;
     }
-    if (UCS_UNLIKELY(c.answer_needs_room) && !c.armed) {
+    if (c.by_cm && UCS_UNLIKELY(c.by_cm->answer_needs_room) && !c.armed) {
         ep_tell_answer(ep);
     }
     return UCS_OK;
@@ -224,15 +233,15 @@ void ep_drain(ucp_ep *ep) noexcept
 // Once: the callback may close the endpoint.
 void ep_tell_answer(ucp_ep *ep) noexcept
 {
-    ep_control &c = *ep->control;
-    if (!c.answer) {
+    cm_control &m = *ep->control->by_cm;
+    if (!m.answer) {
         return;
     }
-    c.answer_needs_room = false;
-    std::unique_ptr<std::vector<uint8_t>> answer = std::move(c.answer);
-    auto *answered = std::exchange(c.answered, nullptr);
+    m.answer_needs_room = false;
+    std::unique_ptr<std::vector<uint8_t>> answer = std::move(m.answer);
+    auto *answered = std::exchange(m.answered, nullptr);
     if (answered && ep->status == UCS_OK && ep->state == ep_state::connected) {
-        answered(c.answered_arg, answer->data(), answer->size());
+        answered(m.answered_arg, answer->data(), answer->size());
     }
 }
 
@@ -264,7 +273,7 @@ void tell_answer_behind_ping(ucp_ep *ep) noexcept
 void ep_tell_answer_when_up(ucp_ep *ep) noexcept
 {
     ep_control &c = *ep->control;
-    if (!c.answer || !ep->am_ep) {
+    if (!c.by_cm->answer || !ep->am_ep) {
         return;
     }
     const lane &l = ep->lanes[ep->am_lane_index];
@@ -272,7 +281,7 @@ void ep_tell_answer_when_up(ucp_ep *ep) noexcept
         tell_answer_behind_ping(ep);
         return;
     }
-    c.answer_needs_room = true;
+    c.by_cm->answer_needs_room = true;
     ucs_status_t status = c.armed ? UCS_OK : arm(ep, ep->am_lane_index);
     if (status == UCS_ERR_BUSY) {
         ep_tell_answer(ep);
@@ -296,9 +305,7 @@ void ep_connected(ucp_ep *ep) noexcept
 
 void ep_defer(ucp_ep *ep, unsigned work) noexcept
 {
-    if (!ep->deferred.node.linked()) {
-        ep->worker->deferred.push_back(&ep->deferred);
-    }
+    ep->enlist(ep->worker->deferred);
     ep->control->deferred |= work;
     ep->worker->schedule();
 }
@@ -328,7 +335,10 @@ void ep_teardown_lanes(ucp_ep *ep) noexcept
     }
     c.torn_down = true;
     ep->sendable = false;
-    c.watch.reset();
+    if (c.extras) {
+        c.extras->watch.reset();
+        c.extras->counted.reset();
+    }
     for (unsigned i = 0; i < ep->lane_count; ++i) {
         uct_ep_pending_purge(
             ep->lanes[i].ep, [](uct_pending_req_t *, void *) {}, nullptr);
@@ -338,7 +348,6 @@ void ep_teardown_lanes(ucp_ep *ep) noexcept
         (void)uct_ep_flush(ep->lanes[i].ep, UCT_FLUSH_FLAG_CANCEL, nullptr);
         ep->worker->lane_owners.erase(ep->lanes[i].ep);
         uct_ep_destroy(ep->lanes[i].ep);
-        c.counted[i] = nullptr;
     }
     ep->lane_count = 0;
     ep->am_ep = nullptr;
@@ -383,8 +392,8 @@ void report_failure(ucp_ep *ep)
     }
     c.error_reported = true;
     bool by_cm = ep->origin == ep_origin::client || ep->origin == ep_origin::server;
-    if (c.err_cb) {
-        c.err_cb(c.has_user_data ? ep->user_data : c.err_arg, ep, ep->status);
+    if (c.extras && c.extras->err_cb) {
+        c.extras->err_cb(c.has_user_data ? ep->user_data : c.extras->err_arg, ep, ep->status);
         return;
     }
     if (ep->err_mode != UCP_ERR_HANDLING_MODE_NONE || by_cm) {
@@ -392,7 +401,7 @@ void report_failure(ucp_ep *ep)
                   static_cast<void *>(ep), ucs_status_string(ep->status));
     } else {
         ucs_diag("ep %p: connection to %s is lost: %s", static_cast<void *>(ep),
-                 c.peer_name.c_str(), ucs_status_string(ep->status));
+                 peer_name_of(ep).c_str(), ucs_status_string(ep->status));
     }
 }
 

@@ -11,6 +11,7 @@
 #include "ucp/endpoint/ep_config.h"
 #include "ucs/compiler.h"
 #include "ucs/list.h"
+#include "ucs/stats/stats.h"
 
 #include <ucp/api/ucp.h>
 #include <uct/api/uct.h>
@@ -28,15 +29,15 @@ namespace ucp {
 // order of everything; the others carry RMA and the pieces of large messages.
 struct lane {
     uct_ep_h ep = nullptr;
-    const uct_iface_attr_t *attr = nullptr;
     ucp::iface *iface = nullptr;
     uint8_t md_index = 0;     // ours
     uint8_t dst_md_index = 0; // the peer's, from its worker address
     uint8_t resource = 0;     // to which of the address's it leads
 
+    const uct_iface_attr_t &attr() const noexcept { return iface->attr; }
     double bandwidth() const noexcept // bytes per second, positive
     {
-        return std::max(attr->bandwidth.dedicated + attr->bandwidth.shared, 1.0);
+        return std::max(attr().bandwidth.dedicated + attr().bandwidth.shared, 1.0);
     }
 };
 
@@ -60,7 +61,10 @@ struct ep_control; // ep_control.h: what only wire-up, close and failure look at
 
 } // namespace ucp
 
-struct ucp_ep {
+struct ucp_ep : ucp::ep_link<ucp::listed::unfenced>,
+                ucp::ep_link<ucp::listed::unflushed>,
+                ucp::ep_link<ucp::listed::active>,
+                ucp::ep_link<ucp::listed::deferred> {
     explicit ucp_ep(ucp_worker *worker, ucp::ep_origin origin);
     ~ucp_ep();
     ucp_ep(const ucp_ep &) = delete;
@@ -97,40 +101,57 @@ struct ucp_ep {
     ucs_status_t status = UCS_OK;
     ucp::ep_state state = ucp::ep_state::connecting;
     ucp::ep_origin origin;
-    ucp_err_handling_mode_t err_mode = UCP_ERR_HANDLING_MODE_NONE;
+    // The lane's own puts and gets overtake messages that the target has yet to read, which a fence
+    // forbids: until those are acknowledged, what follows goes as messages, too. A caller
+    // that uses the lane's own asks for that acknowledgement at the fence.
+    bool lane_rma_wanted = false;
+    // Loads and stores of the peer's memory wait for nothing. Behind a fence they do when something
+    // before it may still be on its way: then these go as the others.
+    bool direct_fenced = false;
+    ucp_err_handling_mode_t err_mode : 8 = UCP_ERR_HANDLING_MODE_NONE;
+    uint32_t fence_round = 0; // the worker's last fence that looked at it
+    // The lanes' gets read the peer's memory while later messages and puts arrive there, and a put
+    // over several lanes may arrive after what one of them sends later. A fence forbids both, too:
+    // behind it nothing goes out until these have ended.
+    uint32_t unordered = 0;
     uint64_t local_id = 0;  // names this endpoint in messages to us
     uint64_t remote_id = 0; // names the peer's endpoint in messages to it; 0: not known yet
     const ucp::ep_config *config = &ucp::no_lanes;
     const ucp::ep_limits &limits() const noexcept { return config->limits; }
-    ucp::lane lanes[ucp::MAX_LANES];
+    // lane_count of them; after the teardown, which sets that to 0, the memory is still there.
+    std::unique_ptr<ucp::lane[]> lanes;
 
-    // In worker->unfenced, worker->unflushed, worker->active and worker->deferred.
-    ucp::ep_link unfenced{{}, this};
-    ucp::ep_link unflushed{{}, this};
-    ucp::ep_link active{{}, this};
-    ucp::ep_link deferred{{}, this};
-    // A request waits for the lane, the peer or uct.
-    UCS_ALWAYS_INLINE void note_active() noexcept
+    // Puts it at the end of one of the worker's lists. False: it stands there already.
+    template <ucp::listed In>
+    UCS_ALWAYS_INLINE bool enlist(ucp::ep_list<In> &list) noexcept
     {
-        if (UCS_UNLIKELY(!active.node.linked())) {
-            worker->active.push_back(&active);
+        ucp::ep_link<In> *link = this;
+        bool fresh = !link->node.linked();
+        if (UCS_UNLIKELY(fresh)) {
+            list.push_back(link);
         }
+        return fresh;
     }
+    template <ucp::listed In>
+    static ucp_ep *of(ucp::ep_link<In> *link) noexcept
+    {
+        return static_cast<ucp_ep *>(link);
+    }
+    // A request waits for the lane, the peer or uct.
+    UCS_ALWAYS_INLINE void note_active() noexcept { enlist(worker->active); }
     bool has_requests() const noexcept { return !outstanding.empty() || !pending.empty(); }
     // The next fence has to look at this endpoint.
     UCS_ALWAYS_INLINE void note_unfenced() noexcept
     {
-        if (UCS_UNLIKELY(!unfenced.node.linked())) {
-            worker->unfenced.push_back(&unfenced);
+        if (enlist(worker->unfenced)) {
+            fence_round = 0;
         }
     }
     // So has the next flush.
     UCS_ALWAYS_INLINE void note_busy() noexcept
     {
         note_unfenced();
-        if (UCS_UNLIKELY(!unflushed.node.linked())) {
-            worker->unflushed.push_back(&unflushed);
-        }
+        enlist(worker->unflushed);
     }
 
     void leave_lists() noexcept;
@@ -145,19 +166,8 @@ struct ucp_ep {
         note_busy();
     }
     void rma_done() noexcept; // the target acknowledged one
-    // The lane's own puts and gets overtake messages that the target has yet to read, which a fence
-    // forbids: until those are acknowledged, what follows goes as messages, too. A caller
-    // that uses the lane's own asks for that acknowledgement at the fence.
-    bool lane_rma_wanted = false;
     bool lane_rma_fenced() const noexcept { return rma_acked < rma_fence; }
-    // The lanes' gets read the peer's memory while later messages and puts arrive there, and a put
-    // over several lanes may arrive after what one of them sends later. A fence forbids both, too:
-    // behind it nothing goes out until these have ended.
-    uint32_t unordered = 0;
     void unordered_done() noexcept;
-    // Loads and stores of the peer's memory wait for nothing. Behind a fence they do when something
-    // before it may still be on its way: then these go as the others.
-    bool direct_fenced = false;
     UCS_ALWAYS_INLINE bool direct_allowed() noexcept
     {
         return UCS_LIKELY(!direct_fenced) || fence_passed();

@@ -6,17 +6,15 @@
 
 #include "ucp/endpoint/ep.h"
 #include "ucp/endpoint/process_watch.h"
-#include "ucs/stats/stats.h"
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace ucp {
 
 // Handshake messages that still have to go out on the am lane, before anything in ep->pending.
-enum control_todo : unsigned {
+enum control_todo : uint8_t {
     TODO_REQUEST = 1, // ask the peer for its endpoint's id
     TODO_REPLY = 2,   // answer such a request
     TODO_SHARE = 4,   // ask the peer for another endpoint's connection (cm_connection.h)
@@ -26,7 +24,7 @@ enum control_todo : unsigned {
 };
 
 // Work that must not happen inside a transport's callback; progress_slow() does it.
-enum deferred_work : unsigned {
+enum deferred_work : uint8_t {
     WORK_FAIL = 1,    // tear down, abort, tell the user
     WORK_DESTROY = 2, // nobody refers to the endpoint any more
     WORK_ABORT = 4,   // the peer closed its end: what waits for its answer never comes
@@ -66,46 +64,12 @@ class flush_list {
     ucp_request *last_ = nullptr;
 };
 
-struct ep_control {
-    ep_control();
-    ~ep_control();
+// What an endpoint has besides that was made by the connection manager.
+struct cm_control {
+    explicit cm_control(ucp_ep *owner) : ep(owner) {}
 
-    bool user_owned = false;  // the user has, or had, the handle
-    bool user_closed = false; // and gave it back
-    bool error_reported = false;
-    bool draining = false;
-    bool armed = false; // pend is with the lane armed_lane
-    bool torn_down = false;
-    bool fenced = false;     // nothing is sent while `unordered` ones are in flight
-    bool close_seen = false; // the peer's close notice has arrived
-    bool close_sent = false; // ours has gone out
-    bool grace = false;      // in worker->grace
-    uint8_t armed_lane = 0;
-    unsigned todo = 0;
-    unsigned deferred = 0;
-    close_reason our_reason = close_reason::graceful;
-
-    ucp_err_handler_cb_t err_cb = nullptr;
-    void *err_arg = nullptr;
-    bool has_user_data = false;
-    std::string name;
-    std::string peer_name;
-    ucs::stats::lane *counted[MAX_LANES] = {}; // with UCX_STATS_DEST, of each lane
-
-    // Endpoints made from worker addresses. Both sides count their endpoints to each other, and the
-    // n-th of one pairs with the n-th of the other.
-    std::vector<uint8_t> peer_address;
-    uint64_t peer_uuid = 0;
-    uint64_t asker = 0; // the last that asked and is not known to be the peer; 0: none
-    uint32_t sn = 0;
-    bool asking = false;  // our request has gone out, and no answer has come
-    bool shown = false;   // the peer has answered our request, so remote_id is right
-    bool matched = false; // in the worker's matcher
-    bool wired = false;   // a request or reply has gone out: the peer may know us
-    bool scarce = false;  // it was made with the last descriptors, so with whatever lane was left
-    std::optional<process_watch::user> watch;
-
-    // Endpoints of the connection manager.
+    ucp_ep *const ep;
+    std::string peer_name; // of its worker, as that says
     cm_connection *cm = nullptr;
     cm_connection *joining = nullptr;           // the peer was asked to share it
     ucs::list_node cm_node;                     // among those that have `cm`
@@ -116,13 +80,62 @@ struct ep_control {
     void *answered_arg = nullptr;
     std::unique_ptr<std::vector<uint8_t>> answer; // to be told when the lane is up
     bool answer_needs_room = false;               // which shows when that has room
-    bool cm_established = false;
-    bool cm_disconnected = false;
-    uint64_t grace_until_ns = 0;
-    unsigned grace_rounds = 0;
+    bool established = false;
+    bool disconnected = false;
+};
 
+// What few endpoints have.
+struct ep_extras {
+    ucp_err_handler_cb_t err_cb = nullptr;
+    void *err_arg = nullptr;
+    std::string name; // as the user gave it; empty: none
+    std::unique_ptr<process_watch::user> watch;
+    std::unique_ptr<ucs::stats::lane *[]> counted;
+};
+
+struct ep_control {
+    ep_control();
+    ~ep_control();
+
+    bool user_owned = false;  // the user has, or had, the handle
+    bool user_closed = false; // and gave it back
+    bool has_user_data = false;
+    bool error_reported = false;
+    bool draining = false;
+    bool armed = false; // pend is with the lane armed_lane
+    bool torn_down = false;
+    bool fenced = false;     // nothing is sent while `unordered` ones are in flight
+    bool close_seen = false; // the peer's close notice has arrived
+    bool close_sent = false; // ours has gone out
+    bool flushed = false;    // everything and the close notice are out
+    uint8_t armed_lane = 0;
+    uint8_t todo = 0;     // control_todo
+    uint8_t deferred = 0; // deferred_work
+    close_reason our_reason = close_reason::graceful;
     close_phase closing = close_phase::none;
-    bool flushed = false;                 // everything and the close notice are out
+
+    // Endpoints made from worker addresses. Both sides count their endpoints to each other, and the
+    // n-th of one pairs with the n-th of the other.
+    bool asking = false;  // our request has gone out, and no answer has come
+    bool shown = false;   // the peer has answered our request, so remote_id is right
+    bool matched = false; // in the worker's matcher
+    bool wired = false;   // a request or reply has gone out: the peer may know us
+    bool scarce = false;  // it was made with the last descriptors, so with whatever lane was left
+    uint32_t sn = 0;
+    uint64_t peer_uuid = 0;
+    uint64_t asker = 0; // the last that asked and is not known to be the peer; 0: none
+    std::unique_ptr<uint8_t[]> peer_address; // of address_length() bytes
+
+    std::unique_ptr<cm_control> by_cm; // nullptr: not of the connection manager
+    std::unique_ptr<ep_extras> extras; // nullptr: it has nothing of that
+
+    ep_extras &have_extras() // throws bad_alloc
+    {
+        return extras ? *extras : *(extras = std::make_unique<ep_extras>());
+    }
+    // Of each lane, with UCX_STATS_DEST; nullptr: without.
+    ucs::stats::lane **counted() const noexcept { return extras ? extras->counted.get() : nullptr; }
+
     ucp_request *close_request = nullptr; // of the user
     flush_list flush_waiters;             // wait for rma_acked
 

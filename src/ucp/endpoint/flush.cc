@@ -235,12 +235,16 @@ ucs_status_t ep_fence(ucp_ep *ep) noexcept
 ucs_status_t worker_fence(ucp_worker *worker) noexcept
 {
     ucs_status_t status = UCS_OK;
-    uint64_t round = ++worker->fences;
-    for (ep_link *link; (link = worker->unfenced.front()) != nullptr && link->round != round;) {
-        link->round = round;
+    worker->fences = std::max(worker->fences + 1, 1u); // 0: none has looked
+    uint32_t round = worker->fences;
+    while (ep_link<listed::unfenced> *link = worker->unfenced.front()) {
+        ucp_ep *ep = ucp_ep::of(link);
+        if (ep->fence_round == round) {
+            break;
+        }
+        ep->fence_round = round;
         worker->unfenced.erase(link);
         worker->unfenced.push_back(link);
-        ucp_ep *ep = link->ep;
         ucs_status_t fenced = ep_fence(ep);
         status = fenced == UCS_OK ? status : fenced;
         bool done = ep->status != UCS_OK || (ep->pending.empty() && ep->unordered == 0);
@@ -304,8 +308,8 @@ using request_list = ucs::list<ucp_request, &ucp_request::node>;
 bool make_children(ucp_request *parent, request_list *children)
 {
     ucp_worker *worker = parent->worker;
-    for (ep_link *link : worker->unflushed) {
-        ucp_ep *ep = link->ep;
+    for (ep_link<listed::unflushed> *link : worker->unflushed) {
+        ucp_ep *ep = ucp_ep::of(link);
         if (ep->status != UCS_OK || (ep->pending.empty() && ep->rma_acked >= ep->rma_posted)) {
             worker->unflushed.erase(link);
             continue;

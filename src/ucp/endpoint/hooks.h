@@ -8,6 +8,7 @@
 #include <uct/api/uct.h>
 
 #include <cstdint>
+#include <string>
 
 struct ucp_ep;
 struct ucp_worker;
@@ -18,6 +19,8 @@ namespace ucp {
 
 // Have the handshake sent (again).
 void start_wireup(ucp_ep *ep) noexcept;
+// What its peer's worker calls itself; empty: it does not say.
+std::string peer_name_of(const ucp_ep *ep) noexcept;
 // Sends what ep->control->todo says. UCS_ERR_NO_RESOURCE: the am lane is full.
 ucs_status_t send_todo(ucp_ep *ep) noexcept;
 // A message that the peer's library drops, if the am lane has room and nothing waits for it.

@@ -29,7 +29,7 @@ keepalive::keepalive(ucp_worker *worker, double interval, unsigned eps_per_round
 // The check of its lane asks the peer, if that needs it.
 static bool checks_itself(const ucp_ep *ep) noexcept
 {
-    return ep->lane_count > 0 && ep->am_lane().attr->cap.flags & UCT_IFACE_FLAG_EP_KEEPALIVE;
+    return ep->lane_count > 0 && ep->am_lane().attr().cap.flags & UCT_IFACE_FLAG_EP_KEEPALIVE;
 }
 
 void keepalive::run_round() noexcept

@@ -139,7 +139,7 @@ uint8_t rkey_lane(const ucp_ep *ep, const void *packed, size_t length, uint64_t 
 {
     for (uint8_t i = 0; i < ep->lane_count; ++i) {
         const lane &l = ep->lanes[i];
-        if (!l.ep || !l.attr || (l.attr->cap.flags & flags) != flags) {
+        if (!l.ep || (l.attr().cap.flags & flags) != flags) {
             continue;
         }
         if (const void *part = rkey_part(ep, l, packed, length)) {
@@ -205,7 +205,7 @@ void open_more(ucp_rkey *rkey) noexcept
     for (unsigned i = 1; rkey->more && i < ep->rma_rail_count; ++i) {
         const lane &l = ep->lanes[ep->rails[i]];
         const void *part = rkey_part(ep, l, rkey->list, rkey->list_length);
-        if (part && (l.attr->cap.flags & PUT_AND_GET) == PUT_AND_GET &&
+        if (part && (l.attr().cap.flags & PUT_AND_GET) == PUT_AND_GET &&
             open_rail(ep, ep->rails[i], part, &rkey->more[rkey->more_count])) {
             ++rkey->more_count;
         }
@@ -221,7 +221,7 @@ void rkey_resolve(ucp_rkey *rkey) noexcept
         return;
     }
     rkey->resolved = true;
-    rkey->plain = !ep->control->counted[0] && ep->worker->context->config.proto_info != "used";
+    rkey->plain = !ep->control->counted() && ep->worker->context->config.proto_info != "used";
     const void *part;
     for (uint8_t i = 0; i < ep->lane_count && !rkey->direct && !rkey->denied; ++i) {
         const lane &l = ep->lanes[i];

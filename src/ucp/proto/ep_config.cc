@@ -36,8 +36,8 @@ size_t default_rndv_unmapped(tl_class cls)
     return cls == tl_class::shm ? 49152 : default_rndv_thresh(cls);
 }
 
-// Over shared memory no fragment is sent from where it is: the queues there hold copies. Over sockets
-// a page costs less to send from where it is than to copy.
+// Over shared memory no fragment is sent from where it is: the queues there hold copies. Over
+// sockets a page costs less to send from where it is than to copy.
 size_t default_zcopy_thresh(tl_class cls)
 {
     switch (cls) {
@@ -147,7 +147,7 @@ const protocol *rendezvous_of(const message_protocols &p, const ucp_ep &ep, memo
     bool pushed = scheme == rndv_scheme::put_zcopy || scheme == rndv_scheme::put_ppln ||
                   scheme == rndv_scheme::am;
     bool reads = !pushed && kind != MEMORY_SCATTERED && ep.rma_lane != NO_LANE &&
-                 ep.lanes[ep.rma_lane].attr->cap.flags & UCT_IFACE_FLAG_GET_ZCOPY;
+                 ep.lanes[ep.rma_lane].attr().cap.flags & UCT_IFACE_FLAG_GET_ZCOPY;
     return reads ? p.read : p.send;
 }
 
@@ -189,7 +189,7 @@ void fill_operation(ep_config::tables &tables, const message_protocols &p, const
 // Of memory that the lane reaches. What it does not do itself goes as a message.
 void fill_lane(ep_config &config, const context &c, uint8_t index)
 {
-    const uct_iface_attr_t &attr = *c.ep.lanes[index].attr;
+    const uct_iface_attr_t &attr = c.ep.lanes[index].attr();
     const ucp::config &user = c.ep.worker->context->config;
     size_t message = c.cls == tl_class::net ? std::min(PUT_MESSAGE, c.limits.max_bcopy / 2) + 1 : 0;
     size_t most_short = attr.cap.flags & UCT_IFACE_FLAG_PUT_SHORT ? attr.cap.put.max_short + 1 : 0;
@@ -231,7 +231,7 @@ void fill_one(proto_table &table, const protocol *proto, uint8_t lane)
 
 ep_config_key key_of(const ucp_ep &ep, size_t max_message)
 {
-    const uct_iface_attr_t &attr = *ep.am_lane().attr;
+    const uct_iface_attr_t &attr = ep.am_lane().attr();
     ep_config_key key;
     for (unsigned i = 0; i < ep.lane_count; ++i) {
         key.lanes[i] = ep.lanes[i].iface;
@@ -250,7 +250,7 @@ ep_config_key key_of(const ucp_ep &ep, size_t max_message)
 } // namespace
 
 ep_config::ep_config(const ucp_ep &ep, size_t max_message)
-    : key(key_of(ep, max_message)), limits(limits_of(*ep.am_lane().attr, max_message))
+    : key(key_of(ep, max_message)), limits(limits_of(ep.am_lane().attr(), max_message))
 {
     tl_class cls = ep.worker->context->resources[ep.am_lane().iface->resource].cls;
     context c = {ep, limits, cls, cls == tl_class::shm || cls == tl_class::self};

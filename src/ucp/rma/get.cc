@@ -50,7 +50,7 @@ ucs_status_t software_progress(ucp_request *req) noexcept
 ucs_status_t native_progress(ucp_request *req) noexcept
 {
     const rkey_rail &rail = req->rma.rkey->rail(req->rma.rail);
-    return native_piece(req, rail, req->ep->lanes[rail.lane].attr->cap.get.max_zcopy,
+    return native_piece(req, rail, req->ep->lanes[rail.lane].attr().cap.get.max_zcopy,
                         uct_ep_get_zcopy);
 }
 

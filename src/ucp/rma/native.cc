@@ -75,7 +75,8 @@ char *slow_direct_address(ucp_rkey *rkey, uint64_t address, size_t length,
         rkey_resolve(rkey);
     }
     char *mapped = mapped_address(rkey, address, length);
-    ucs::stats::lane *counted = rkey->ep->control->counted[rkey->direct_lane];
+    ucs::stats::lane **lanes = rkey->ep->control->counted();
+    ucs::stats::lane *counted = lanes ? lanes[rkey->direct_lane] : nullptr;
     if (mapped) {
         const ep_config &config = *rkey->ep->config;
         const proto_table &table = what == ucs::stats::memory_put   ? config.map_put

@@ -65,7 +65,7 @@ ucs_status_t software_zcopy_progress(ucp_request *req) noexcept
 ucs_status_t native_progress(ucp_request *req) noexcept
 {
     const rkey_rail &rail = req->rma.rkey->rail(req->rma.rail);
-    return native_piece(req, rail, req->ep->lanes[rail.lane].attr->cap.put.max_zcopy,
+    return native_piece(req, rail, req->ep->lanes[rail.lane].attr().cap.put.max_zcopy,
                         uct_ep_put_zcopy);
 }
 

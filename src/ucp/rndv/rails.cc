@@ -66,8 +66,8 @@ unsigned usable_rails(const ucp_ep *ep, const wire::rts_hdr *rts, rail_choice *o
     for (unsigned i = 0; i < ep->rail_count; ++i) {
         const lane &l = ep->lanes[ep->rails[i]];
         const void *key = rkey_part(ep, l, rts + 1, rts->rkey_len);
-        if (key && (l.attr->cap.flags & UCT_IFACE_FLAG_GET_ZCOPY) &&
-            l.attr->cap.get.min_zcopy <= RAIL_PIECE_MIN && l.attr->cap.get.max_zcopy > 0) {
+        if (key && (l.attr().cap.flags & UCT_IFACE_FLAG_GET_ZCOPY) &&
+            l.attr().cap.get.min_zcopy <= RAIL_PIECE_MIN && l.attr().cap.get.max_zcopy > 0) {
             out[count++] = {ep->rails[i], key, l.bandwidth()};
         }
     }

@@ -258,7 +258,7 @@ ucs_status_t rndv_get_progress(ucp_request *req) noexcept
     const lane &l = req->ep->lanes[req->rndv.lane];
     req->pend_lane = req->rndv.lane;
     size_t offset = req->rndv.posted;
-    size_t n = std::min(req->rndv.size - offset, l.attr->cap.get.max_zcopy);
+    size_t n = std::min(req->rndv.size - offset, l.attr().cap.get.max_zcopy);
     uct_iov_t iov = {};
     iov.buffer = req->dt.contig_ptr() + offset;
     iov.length = n;
@@ -306,7 +306,7 @@ bool start_get(ucp_request *req, const rts_hdr *rts) noexcept
         return false;
     }
     const lane &l = ep->lanes[index];
-    if (rts->size < l.attr->cap.get.min_zcopy || l.attr->cap.get.max_zcopy == 0) {
+    if (rts->size < l.attr().cap.get.min_zcopy || l.attr().cap.get.max_zcopy == 0) {
         return false;
     }
     uct_mem_h memh = nullptr;

@@ -341,8 +341,8 @@ ucp::wakeup &ucp_worker::own_wakeup()
 
 bool ucp_worker::has_requests() noexcept
 {
-    while (ucp::ep_link *link = active.front()) {
-        if (link->ep->has_requests()) {
+    while (auto *link = active.front()) {
+        if (ucp_ep::of(link)->has_requests()) {
             return true;
         }
         active.erase(link);
@@ -419,8 +419,8 @@ unsigned ucp_worker::progress_slow(unsigned transport_count) noexcept
     if (!settling->empty()) {
         settling->run_round(this, transport_count);
     }
-    while (ucp::ep_link *link = deferred.pop_front()) {
-        ucp::ep_run_deferred(link->ep);
+    while (auto *link = deferred.pop_front()) {
+        ucp::ep_run_deferred(ucp_ep::of(link));
         ++count;
     }
     if (!ucp::worker_flush_progress(this) || !grace.empty() || !settling->empty()) {
@@ -442,21 +442,21 @@ unsigned ucp_worker::progress_grace(unsigned transport_count) noexcept
 {
     // A peer that disconnected may have sent data and its close notice before; those come over
     // another connection. Once nothing arrives any more it did not close, it died.
-    std::vector<uint64_t> ids;
-    ids.swap(grace);
+    std::vector<disconnected> all;
+    all.swap(grace);
     uint64_t now = ucs::monotonic_ns();
     unsigned count = 0;
-    for (uint64_t id : ids) {
-        ucp_ep *ep = ep_ids.find(id);
+    for (disconnected &d : all) {
+        ucp_ep *ep = ep_ids.find(d.id);
         if (!ep || ep->status != UCS_OK || ucp::waits_for_us(ep)) {
             continue;
         }
-        ep->control->grace_rounds = transport_count ? 0 : ep->control->grace_rounds + 1;
-        if (ep->control->grace_rounds >= GRACE_ROUNDS && now >= ep->control->grace_until_ns) {
+        d.rounds = transport_count ? 0 : d.rounds + 1;
+        if (d.rounds >= GRACE_ROUNDS && now >= d.until_ns) {
             ep->set_failed(UCS_ERR_CONNECTION_RESET);
             ++count;
         } else {
-            grace.push_back(id);
+            grace.push_back(d);
         }
     }
     return count;
