@@ -4,9 +4,12 @@
 #include "ucp/connect/address.h"
 #include "ucp/connect/locality.h"
 #include "ucp/connect/wireup.h"
+#include "ucs/sockaddr.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 
 namespace {
@@ -43,6 +46,21 @@ TEST(ucp_locality, addresses_of_this_host_are_told_from_others)
     EXPECT_FALSE(own("::ffff:192.0.2.1"));
     sockaddr_storage none = {};
     EXPECT_FALSE(ucp::is_own_address(reinterpret_cast<const sockaddr *>(&none)));
+}
+
+TEST(ucp_locality, what_the_interfaces_have_is_of_this_host)
+{
+    ifaddrs *list = nullptr;
+    ASSERT_EQ(0, getifaddrs(&list));
+    for (const ifaddrs *i = list; i; i = i->ifa_next) {
+        if ((i->ifa_flags & IFF_UP) && i->ifa_addr && ucs::sockaddr_length(i->ifa_addr) != 0) {
+            EXPECT_TRUE(ucp::is_own_address(i->ifa_addr)) << ucs::sockaddr_string(i->ifa_addr);
+        }
+    }
+    freeifaddrs(list);
+    for (const char *none : {"0.0.0.0", "255.255.255.255", "224.0.0.1", "::", "ff02::1"}) {
+        EXPECT_FALSE(own(none)) << none;
+    }
 }
 
 class ucp_memory_locality : public testing::TestWithParam<const char *> {};

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Compares the other end of a connection with the host's interfaces.
+// Asks the kernel from where it reaches the other end of a connection.
 #include "ucp/connect/locality.h"
 
 #include "ucp/connect/address.h"
 #include "ucs/sockaddr.h"
 
 #include <cstring>
-#include <ifaddrs.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 namespace ucp {
 
@@ -32,27 +33,30 @@ sockaddr_storage unmapped(const sockaddr *address)
 
 } // namespace
 
+// The kernel reaches an address of this host from that address, and any other from another. Asking
+// it costs the same however many addresses the host has.
 bool is_own_address(const sockaddr *address)
 {
     sockaddr_storage plain = unmapped(address);
-    const auto *wanted = reinterpret_cast<const sockaddr *>(&plain);
-    if (ucs::sockaddr_length(wanted) == 0) {
+    auto *wanted = reinterpret_cast<sockaddr *>(&plain);
+    auto length = static_cast<socklen_t>(ucs::sockaddr_length(wanted));
+    if (length == 0) {
         return false;
     }
     if (ucs::sockaddr_is_loopback(wanted)) {
         return true;
     }
-    ifaddrs *list = nullptr;
-    if (getifaddrs(&list) != 0) {
+    int fd = socket(wanted->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
         return false;
     }
-    bool found = false;
-    for (const ifaddrs *i = list; i && !found; i = i->ifa_next) {
-        found = i->ifa_addr && ucs::sockaddr_length(i->ifa_addr) != 0 &&
-                ucs::sockaddr_same_host(i->ifa_addr, wanted);
-    }
-    freeifaddrs(list);
-    return found;
+    ucs::sockaddr_set_port(wanted, 9); // a datagram socket wants one; nothing is sent
+    sockaddr_storage from = {};
+    auto *source = reinterpret_cast<sockaddr *>(&from);
+    socklen_t size = sizeof(from);
+    bool reached = connect(fd, wanted, length) == 0 && getsockname(fd, source, &size) == 0;
+    close(fd);
+    return reached && ucs::sockaddr_same_host(source, wanted);
 }
 
 void note_origin(const sockaddr *connection, unpacked_address *peer)
