@@ -2,6 +2,7 @@
 #include "prov/ucxlike/info.h"
 
 #include "prov/ucxlike/prov.h"
+#include "ucs/sockaddr.h"
 
 #include <arpa/inet.h>
 #include <cstdlib>
@@ -10,7 +11,6 @@
 #include <netdb.h>
 #include <set>
 #include <string>
-#include <unistd.h>
 
 namespace ucxlike {
 
@@ -51,24 +51,9 @@ bool is_any(const address &a)
 address source_for(const address &to)
 {
     address from;
-    address at = to;
-    if (at.port() == 0) {
-        at.set_port(9); // any; nothing is sent
-    }
-    int s = socket(at.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (s < 0) {
-        return from;
-    }
-    if (connect(s, &at.sa, at.length()) == 0) {
-        sockaddr_storage name;
-        socklen_t length = sizeof(name);
-        if (getsockname(s, reinterpret_cast<sockaddr *>(&name), &length) == 0) {
-            from = address::from(&name, sizeof(name));
-        }
-    }
-    close(s);
-    if (!from.empty()) {
-        from.set_port(0);
+    sockaddr_storage source;
+    if (ucs::sockaddr_source(&to.sa, &source)) {
+        from = address::from(&source, sizeof(source));
     }
     return from;
 }

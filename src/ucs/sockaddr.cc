@@ -2,8 +2,10 @@
 #include "ucs/sockaddr.h"
 
 #include <arpa/inet.h>
+#include <cerrno>
 #include <cstring>
 #include <netinet/in.h>
+#include <unistd.h>
 
 namespace ucs {
 namespace {
@@ -83,6 +85,31 @@ bool sockaddr_same_host(const sockaddr *a, const sockaddr *b)
 bool sockaddr_equal(const sockaddr *a, const sockaddr *b)
 {
     return sockaddr_same_host(a, b) && sockaddr_port(a) == sockaddr_port(b);
+}
+
+bool sockaddr_source(const sockaddr *to, sockaddr_storage *from)
+{
+    int fd = socket(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return false;
+    }
+    sockaddr_storage target = {};
+    memcpy(&target, to, sockaddr_length(to));
+    auto *at = reinterpret_cast<sockaddr *>(&target);
+    if (sockaddr_port(at) == 0) {
+        sockaddr_set_port(at, 9); // a datagram socket wants one
+    }
+    auto *source = reinterpret_cast<sockaddr *>(from);
+    socklen_t length = sizeof(*from);
+    bool found = connect(fd, at, static_cast<socklen_t>(sockaddr_length(to))) == 0 &&
+                 getsockname(fd, source, &length) == 0;
+    int why = errno;
+    close(fd);
+    errno = why;
+    if (found) {
+        sockaddr_set_port(source, 0);
+    }
+    return found;
 }
 
 std::string sockaddr_string(const sockaddr *address)

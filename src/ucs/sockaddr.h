@@ -17,6 +17,9 @@ bool sockaddr_is_any(const sockaddr *address);
 bool sockaddr_is_loopback(const sockaddr *address);
 bool sockaddr_equal(const sockaddr *a, const sockaddr *b);     // family, address and port
 bool sockaddr_same_host(const sockaddr *a, const sockaddr *b); // family and address
-std::string sockaddr_string(const sockaddr *address);          // 127.0.0.1:1234, [::1]:1234
+// The address of this host, with port 0, from which the kernel reaches another. Nothing is sent.
+// False: errno says why it does not.
+bool sockaddr_source(const sockaddr *to, sockaddr_storage *from);
+std::string sockaddr_string(const sockaddr *address); // 127.0.0.1:1234, [::1]:1234
 
 } // namespace ucs

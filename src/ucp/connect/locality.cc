@@ -8,8 +8,6 @@
 
 #include <cstring>
 #include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 namespace ucp {
 
@@ -38,25 +36,16 @@ sockaddr_storage unmapped(const sockaddr *address)
 bool is_own_address(const sockaddr *address)
 {
     sockaddr_storage plain = unmapped(address);
-    auto *wanted = reinterpret_cast<sockaddr *>(&plain);
-    auto length = static_cast<socklen_t>(ucs::sockaddr_length(wanted));
-    if (length == 0) {
+    const auto *wanted = reinterpret_cast<const sockaddr *>(&plain);
+    if (ucs::sockaddr_length(wanted) == 0) {
         return false;
     }
     if (ucs::sockaddr_is_loopback(wanted)) {
         return true;
     }
-    int fd = socket(wanted->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return false;
-    }
-    ucs::sockaddr_set_port(wanted, 9); // a datagram socket wants one; nothing is sent
     sockaddr_storage from = {};
-    auto *source = reinterpret_cast<sockaddr *>(&from);
-    socklen_t size = sizeof(from);
-    bool reached = connect(fd, wanted, length) == 0 && getsockname(fd, source, &size) == 0;
-    close(fd);
-    return reached && ucs::sockaddr_same_host(source, wanted);
+    return ucs::sockaddr_source(wanted, &from) &&
+           ucs::sockaddr_same_host(reinterpret_cast<const sockaddr *>(&from), wanted);
 }
 
 void note_origin(const sockaddr *connection, unpacked_address *peer)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Asking the kernel: connecting a datagram socket sends nothing and picks the source address.
+// Asking the kernel for the source address.
 #include "uct/ofi/fabric/route.h"
 
 #include "ucs/error.h"
@@ -9,26 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <unistd.h>
 
 namespace uct::ofi {
-
-namespace {
-
-struct socket_fd {
-    int fd;
-    explicit socket_fd(int family) : fd(socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
-    socket_fd(const socket_fd &) = delete;
-    socket_fd &operator=(const socket_fd &) = delete;
-    ~socket_fd()
-    {
-        if (fd >= 0) {
-            close(fd);
-        }
-    }
-};
-
-} // namespace
 
 void set_address(void **out, size_t *length, const sockaddr *address)
 {
@@ -89,22 +71,11 @@ route find_route(const core &c, const sockaddr *remote, const sockaddr *local)
     if (!local && is_own(c, remote, &found)) {
         return found;
     }
-    socket_fd s(remote->sa_family);
-    sockaddr_storage target{};
-    memcpy(&target, remote, ucs::sockaddr_length(remote));
-    auto *to = reinterpret_cast<sockaddr *>(&target);
-    if (ucs::sockaddr_port(to) == 0) {
-        ucs::sockaddr_set_port(to, 9); // a datagram socket wants one
-    }
     if (local && !ucs::sockaddr_is_any(local)) {
         memcpy(&found.source, local, ucs::sockaddr_length(local));
-    } else {
-        socklen_t length = sizeof(found.source);
-        if (s.fd < 0 || connect(s.fd, to, static_cast<socklen_t>(ucs::sockaddr_length(to))) != 0 ||
-            getsockname(s.fd, reinterpret_cast<sockaddr *>(&found.source), &length) != 0) {
-            throw ucs::error(UCS_ERR_UNREACHABLE, "no route to %s: %s",
-                             ucs::sockaddr_string(remote).c_str(), strerror(errno));
-        }
+    } else if (!ucs::sockaddr_source(remote, &found.source)) {
+        throw ucs::error(UCS_ERR_UNREACHABLE, "no route to %s: %s",
+                         ucs::sockaddr_string(remote).c_str(), strerror(errno));
     }
     auto *source = reinterpret_cast<sockaddr *>(&found.source);
     ucs::sockaddr_set_port(source, 0);
