@@ -166,8 +166,7 @@ constexpr field fields[] = {
      offsetof(config, rndv_thresh), &thresholds_},
     {"ZCOPY_THRESH", "auto",
      "Message size from which messages are sent without a copy, where the transport can. auto: "
-     "8192 "
-     "over tcp, 16384 over other networks, over shared memory inf.",
+     "8192 over tcp, 16384 over other networks, over shared memory inf.",
      offsetof(config, zcopy_thresh), &size_},
     {"BCOPY_THRESH", "auto",
      "Message size from which messages are copied into a buffer of the transport. Smaller ones go "

@@ -85,8 +85,9 @@ void ucp_ep::set_failed(ucs_status_t why) noexcept
     sendable = false;
     if (state != ucp::ep_state::closing) {
         state = ucp::ep_state::failed;
-        for (unsigned i = 0; i < lane_count && control->counted(); ++i) {
-            ucs::stats::lose_lane(lanes[i].ep);
+        if (control->counted()) {
+            std::for_each_n(lanes.get(), lane_count,
+                            [](const ucp::lane &l) { ucs::stats::lose_lane(l.ep); });
         }
     }
     ucp::ep_defer(this, ucp::WORK_FAIL);
@@ -391,12 +392,11 @@ void report_failure(ucp_ep *ep)
         return;
     }
     c.error_reported = true;
-    bool by_cm = ep->origin == ep_origin::client || ep->origin == ep_origin::server;
     if (c.extras && c.extras->err_cb) {
         c.extras->err_cb(c.has_user_data ? ep->user_data : c.extras->err_arg, ep, ep->status);
         return;
     }
-    if (ep->err_mode != UCP_ERR_HANDLING_MODE_NONE || by_cm) {
+    if (ep->err_mode != UCP_ERR_HANDLING_MODE_NONE || c.by_cm) {
         ucs_error("ep %p: error '%s' will not be handled since no error callback is installed",
                   static_cast<void *>(ep), ucs_status_string(ep->status));
     } else {

@@ -57,7 +57,7 @@ TEST_P(ucp_ep_memory, of_an_endpoint_by_address_is_at_most_1_KiB)
     if (sanitized) {
         GTEST_SKIP() << "the sanitizer's heap is not malloc's";
     }
-    connect_more(); // pools and tables have grown then
+    ASSERT_NO_FATAL_FAILURE(connect_more()); // pools and tables have grown then
     size_t before = heap();
     ASSERT_NO_FATAL_FAILURE(connect_more());
     size_t each = (heap() - before) / (2 * count);
