@@ -12,8 +12,14 @@ namespace {
 constexpr unsigned rounds = 10;
 constexpr size_t length = 100;
 
-// Armed with nothing in the way, or busy for as often as a core that cannot sleep would be.
-bool arms(peer &p)
+bool over(ucs_status_ptr_t request)
+{
+    return ucp_request_check_status(request) != UCS_INPROGRESS;
+}
+
+// Armed with nothing in the way; or busy for as often as a core that cannot sleep would be, or
+// until the request is over: what progress finds here wakes nobody afterwards.
+bool arms(peer &p, ucs_status_ptr_t request)
 {
     for (unsigned i = 0; i < 20000; ++i) {
         ucs_status_t status = ucp_worker_arm(p.worker);
@@ -24,6 +30,9 @@ bool arms(peer &p)
             must(status, "ucp_worker_arm");
         }
         ucp_worker_progress(p.worker);
+        if (over(request)) {
+            return false;
+        }
     }
     return false;
 }
@@ -32,8 +41,11 @@ bool arms(peer &p)
 void sleep_for(peer &p, int fd, ucs_status_ptr_t request)
 {
     bool told = false;
-    while (UCS_PTR_IS_PTR(request) && ucp_request_check_status(request) == UCS_INPROGRESS) {
-        bool armed = arms(p);
+    while (UCS_PTR_IS_PTR(request) && !over(request)) {
+        bool armed = arms(p, request);
+        if (over(request)) {
+            break;
+        }
         if (!armed && !told) {
             ucp_request_cancel(p.worker, request);
             ucp_request_free(request);
