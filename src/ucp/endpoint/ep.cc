@@ -359,7 +359,13 @@ void on_lane_failed(ucp_worker *worker, uct_ep_h lane, ucs_status_t status) noex
 {
     auto owner = worker->lane_owners.find(lane);
     if (owner != worker->lane_owners.end()) {
-        owner->second->set_failed(status == UCS_OK ? UCS_ERR_ENDPOINT_TIMEOUT : status);
+        ucp_ep *ep = owner->second;
+        if (status == UCS_OK) {
+            status = UCS_ERR_ENDPOINT_TIMEOUT;
+        } else if (status == UCS_ERR_UNREACHABLE && ep->state == ep_state::connected) {
+            status = UCS_ERR_CONNECTION_RESET; // the peer answered before: it has gone since
+        }
+        ep->set_failed(status);
     } else {
         on_connection_lane_failed(worker, lane);
     }
