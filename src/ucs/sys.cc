@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <fstream>
 #include <memory>
-#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -90,22 +89,6 @@ uint64_t involuntary_switches()
     rusage usage{};
     getrusage(RUSAGE_THREAD, &usage);
     return static_cast<uint64_t>(usage.ru_nivcsw);
-}
-
-bool short_of_processors()
-{
-    int loads = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-    if (loads < 0) {
-        return true;
-    }
-    char text[128] = ""; // "0.20 0.18 0.12 1/80 11206": the running threads stand before the slash
-    ssize_t size = read(loads, text, sizeof(text) - 1);
-    close(loads);
-    unsigned running = 0;
-    cpu_set_t usable;
-    return size <= 0 || sscanf(text, "%*s %*s %*s %u/", &running) != 1 ||
-           sched_getaffinity(0, sizeof(usable), &usable) != 0 ||
-           running > static_cast<unsigned>(CPU_COUNT(&usable));
 }
 
 uint64_t monotonic_ns()

@@ -31,10 +31,6 @@ uint64_t monotonic_ns();
 // How often the kernel has taken the processor away from this thread.
 uint64_t involuntary_switches();
 
-// Whether more threads of this machine run, or wait for a processor, than this thread has
-// processors. True if the kernel does not tell.
-bool short_of_processors();
-
 // Whether the process can open so many descriptors now.
 bool descriptors_left(unsigned count);
 

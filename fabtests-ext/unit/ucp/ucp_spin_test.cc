@@ -3,10 +3,7 @@
 // test's own.
 #include "ucp/core/spin.h"
 
-#include <atomic>
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <thread>
 
 namespace ucp {
 namespace {
@@ -14,12 +11,10 @@ namespace {
 uint64_t now_ns, switch_count;
 unsigned yields;
 uint64_t switched_by_yield; // how many switches one yield() makes
-bool short_of_processors;
 
 const spin::machine machine = {
     .now = [] { return now_ns; },
     .switches = [] { return switch_count; },
-    .short_of_processors = [] { return short_of_processors; },
     .yield =
         [] {
             ++yields;
@@ -35,7 +30,6 @@ class ucp_spin : public testing::Test {
         switch_count = 5;
         yields = 0;
         switched_by_yield = 0;
-        short_of_processors = true;
     }
 
     // Polls that find nothing, each of which takes this long.
@@ -70,48 +64,6 @@ TEST_F(ucp_spin, yields_while_others_want_the_processor)
     switched_by_yield = 0;
     poll(s, 20000, 100);
     EXPECT_EQ(poll(s, 1000000, 100), 0u);
-}
-
-TEST_F(ucp_spin, leaves_a_shared_processor_to_the_kernel_while_another_is_idle)
-{
-    spin s(ucs::config::ternary::auto_, machine);
-    short_of_processors = false;
-    for (unsigned n = 0; n < 100; ++n) {
-        switch_count += 1;
-        EXPECT_EQ(poll(s, 20000, 100), 0u);
-    }
-    short_of_processors = true;
-    switch_count += 1;
-    EXPECT_GT(poll(s, 20000, 100), 0u);
-}
-
-// One processor for two threads that do not rest.
-TEST_F(ucp_spin, the_kernel_tells_that_a_processor_is_short)
-{
-    bool told = false;
-    std::thread([&] {
-        cpu_set_t usable, one;
-        ASSERT_EQ(sched_getaffinity(0, sizeof(usable), &usable), 0);
-        int first = 0;
-        while (!CPU_ISSET(first, &usable)) {
-            ++first;
-        }
-        CPU_ZERO(&one);
-        CPU_SET(first, &one);
-        ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
-        std::atomic<bool> started{false}, ended{false};
-        std::thread other([&] {
-            while (!ended) {
-                started = true;
-            }
-        });
-        while (!started) {
-        }
-        told = spin::real.short_of_processors();
-        ended = true;
-        other.join();
-    }).join();
-    EXPECT_TRUE(told);
 }
 
 TEST_F(ucp_spin, does_not_yield_when_something_is_found)

@@ -21,7 +21,6 @@ constexpr uint64_t ask_interval = 1000000; // ns
 const spin::machine spin::real = {
     .now = ucs::monotonic_ns,
     .switches = ucs::involuntary_switches,
-    .short_of_processors = ucs::short_of_processors,
     .yield = [] { sched_yield(); },
 };
 
@@ -52,7 +51,7 @@ void spin::look() noexcept
 void spin::ask(uint64_t now) noexcept
 {
     uint64_t switches = machine_.switches();
-    crowded_ = ask_at_ != 0 && switches != switches_ && machine_.short_of_processors();
+    crowded_ = ask_at_ != 0 && switches != switches_;
     switches_ = switches;
     ask_at_ = now + ask_interval;
     patience_ = crowded_ ? crowded_patience : usual_patience;

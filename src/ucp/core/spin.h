@@ -8,10 +8,6 @@
 // machine with a processor for each thread it stays as it is. A call that gave the processor to
 // somebody else counts, too, so the answer stays true while it helps and becomes false soon after
 // the others have gone.
-//
-// Two threads may also share a processor while another is idle. Then nothing is given up: the
-// kernel moves one of them soon, but only a thread that has waited for a while, which threads that
-// yield to each other never do.
 #pragma once
 
 #include "ucs/compiler.h"
@@ -27,7 +23,6 @@ class spin {
     struct machine {
         uint64_t (*now)();      // ns
         uint64_t (*switches)(); // of this thread that it did not ask for
-        bool (*short_of_processors)();
         void (*yield)();
     };
     static const machine real;
