@@ -20,7 +20,6 @@ namespace {
 
 constexpr uint8_t WIRE_VERSION = 2;
 constexpr uint8_t HAS_CLIENT_ID = 1;
-constexpr uint64_t GRACE_NS = 50'000'000;
 
 struct client_head {
     uint8_t version;
@@ -450,37 +449,6 @@ void client_confirmed(ucp_ep *ep) noexcept
     ep_connected(ep);
     if (std::unique_ptr<share_request> early = std::move(m.early_share)) {
         (void)ucs::guard([&] { on_share(ep, std::move(*early)); }); // else the client keeps its own
-    }
-}
-
-bool waits_for_us(const ucp_ep *ep) noexcept
-{
-    return ep->state == ep_state::closing && ep->control->close_seen;
-}
-
-void on_disconnected(ucp_ep *ep) noexcept
-{
-    ep_control &c = *ep->control;
-    if (c.by_cm) {
-        c.by_cm->disconnected = true;
-    }
-    if (ep->status != UCS_OK || ep->state == ep_state::closed) {
-        return;
-    }
-    if (c.closing == close_phase::disconnecting) {
-        ep_close_finish(ep, UCS_OK);
-        return;
-    }
-    if (ep->lane_count == 0) {
-        ep->set_failed(UCS_ERR_CONNECTION_RESET);
-        return;
-    }
-    if (waits_for_us(ep)) {
-        return;
-    }
-    uint64_t until = ucs::monotonic_ns() + GRACE_NS;
-    if (ucs::guard([&] { ep->worker->grace.push_back({ep->local_id, until, 0}); }) != UCS_OK) {
-        ep->set_failed(UCS_ERR_CONNECTION_RESET);
     }
 }
 

@@ -434,30 +434,3 @@ unsigned ucp_worker::progress_slow(unsigned transport_count) noexcept
     }
     return count;
 }
-
-// Transports that are quiet are not polled in every round.
-static constexpr unsigned GRACE_ROUNDS = 64;
-
-unsigned ucp_worker::progress_grace(unsigned transport_count) noexcept
-{
-    // A peer that disconnected may have sent data and its close notice before; those come over
-    // another connection. Once nothing arrives any more it did not close, it died.
-    std::vector<disconnected> all;
-    all.swap(grace);
-    uint64_t now = ucs::monotonic_ns();
-    unsigned count = 0;
-    for (disconnected &d : all) {
-        ucp_ep *ep = ep_ids.find(d.id);
-        if (!ep || ep->status != UCS_OK || ucp::waits_for_us(ep)) {
-            continue;
-        }
-        d.rounds = transport_count ? 0 : d.rounds + 1;
-        if (d.rounds >= GRACE_ROUNDS && now >= d.until_ns) {
-            ep->set_failed(UCS_ERR_CONNECTION_RESET);
-            ++count;
-        } else {
-            grace.push_back(d);
-        }
-    }
-    return count;
-}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The end of an endpoint's connection that comes without a notice of its peer.
+#include "ucp/connect/cm.h"
+
+#include "ucp/endpoint/ep.h"
+#include "ucp/endpoint/ep_control.h"
+#include "ucs/error.h"
+#include "ucs/sys.h"
+
+static constexpr uint64_t GRACE_NS = 50'000'000;
+
+// Transports that are quiet are not polled in every round.
+static constexpr unsigned GRACE_ROUNDS = 64;
+
+unsigned ucp_worker::progress_grace(unsigned transport_count) noexcept
+{
+    // A peer that disconnected may have sent data and its close notice before; those come over
+    // another connection. Once nothing arrives any more it did not close, it died.
+    std::vector<disconnected> all;
+    all.swap(grace);
+    uint64_t now = ucs::monotonic_ns();
+    unsigned count = 0;
+    for (disconnected &d : all) {
+        ucp_ep *ep = ep_ids.find(d.id);
+        if (!ep || ep->status != UCS_OK || ucp::waits_for_us(ep)) {
+            continue;
+        }
+        d.rounds = transport_count ? 0 : d.rounds + 1;
+        if (d.rounds >= GRACE_ROUNDS && now >= d.until_ns) {
+            ep->set_failed(UCS_ERR_CONNECTION_RESET);
+            ++count;
+        } else {
+            grace.push_back(d);
+        }
+    }
+    return count;
+}
+
+namespace ucp {
+
+bool waits_for_us(const ucp_ep *ep) noexcept
+{
+    return ep->state == ep_state::closing && ep->control->close_seen;
+}
+
+void on_disconnected(ucp_ep *ep) noexcept
+{
+    ep_control &c = *ep->control;
+    if (c.by_cm) {
+        c.by_cm->disconnected = true;
+    }
+    if (ep->status != UCS_OK || ep->state == ep_state::closed) {
+        return;
+    }
+    if (c.closing == close_phase::disconnecting) {
+        ep_close_finish(ep, UCS_OK);
+        return;
+    }
+    if (ep->lane_count == 0) {
+        ep->set_failed(UCS_ERR_CONNECTION_RESET);
+        return;
+    }
+    if (waits_for_us(ep)) {
+        return;
+    }
+    uint64_t until = ucs::monotonic_ns() + GRACE_NS;
+    if (ucs::guard([&] { ep->worker->grace.push_back({ep->local_id, until, 0}); }) != UCS_OK) {
+        ep->set_failed(UCS_ERR_CONNECTION_RESET);
+    }
+}
+
+} // namespace ucp
