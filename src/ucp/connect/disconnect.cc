@@ -17,11 +17,10 @@ unsigned ucp_worker::progress_grace(unsigned transport_count) noexcept
 {
     // A peer that disconnected may have sent data and its close notice before; those come over
     // another connection. Once nothing arrives any more it did not close, it died.
-    std::vector<disconnected> all;
-    all.swap(grace);
     uint64_t now = ucs::monotonic_ns();
     unsigned count = 0;
-    for (disconnected &d : all) {
+    auto kept = grace.begin();
+    for (disconnected &d : grace) {
         ucp_ep *ep = ep_ids.find(d.id);
         if (!ep || ep->status != UCS_OK || ucp::waits_for_us(ep)) {
             continue;
@@ -31,9 +30,10 @@ unsigned ucp_worker::progress_grace(unsigned transport_count) noexcept
             ep->set_failed(UCS_ERR_CONNECTION_RESET);
             ++count;
         } else {
-            grace.push_back(d);
+            *kept++ = d;
         }
     }
+    grace.erase(kept, grace.end());
     return count;
 }
 
