@@ -362,7 +362,7 @@ void on_lane_failed(ucp_worker *worker, uct_ep_h lane, ucs_status_t status) noex
         ucp_ep *ep = owner->second;
         if (status == UCS_OK) {
             status = UCS_ERR_ENDPOINT_TIMEOUT;
-        } else if (status == UCS_ERR_UNREACHABLE && ep->state == ep_state::connected) {
+        } else if (status == UCS_ERR_UNREACHABLE && ep->control->shown) {
             status = UCS_ERR_CONNECTION_RESET; // the peer answered before: it has gone since
         }
         ep->set_failed(status);
