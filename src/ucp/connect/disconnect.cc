@@ -5,6 +5,7 @@
 
 #include "ucp/endpoint/ep.h"
 #include "ucp/endpoint/ep_control.h"
+#include "ucp/endpoint/hooks.h"
 #include "ucs/error.h"
 #include "ucs/sys.h"
 
@@ -44,6 +45,26 @@ bool waits_for_us(const ucp_ep *ep) noexcept
     return ep->state == ep_state::closing && ep->control->close_seen;
 }
 
+// Fails the endpoint after a while in which its peer says nothing.
+static void start_grace(ucp_ep *ep) noexcept
+{
+    uint64_t until = ucs::monotonic_ns() + GRACE_NS;
+    if (ucs::guard([&] { ep->worker->grace.push_back({ep->local_id, until, 0}); }) != UCS_OK) {
+        ep->set_failed(UCS_ERR_CONNECTION_RESET);
+    }
+    ep->worker->schedule();
+}
+
+bool await_confirmation(ucp_ep *ep) noexcept
+{
+    const cm_control *m = ep->control->by_cm.get();
+    bool may_come = m && m->answered && !m->established && !m->disconnected;
+    if (may_come) {
+        start_grace(ep);
+    }
+    return may_come;
+}
+
 void on_disconnected(ucp_ep *ep) noexcept
 {
     ep_control &c = *ep->control;
@@ -64,10 +85,7 @@ void on_disconnected(ucp_ep *ep) noexcept
     if (waits_for_us(ep)) {
         return;
     }
-    uint64_t until = ucs::monotonic_ns() + GRACE_NS;
-    if (ucs::guard([&] { ep->worker->grace.push_back({ep->local_id, until, 0}); }) != UCS_OK) {
-        ep->set_failed(UCS_ERR_CONNECTION_RESET);
-    }
+    start_grace(ep);
 }
 
 } // namespace ucp

@@ -22,7 +22,8 @@ struct greeting {
     size_t length = 0;
     // Called by progress, at most once, not after the endpoint has failed or was closed: at the
     // client when the server has answered, with its bytes; at the server when the client has
-    // confirmed the answer, without. The lane is up then: what is sent next leaves at once.
+    // confirmed the answer, without. The lane is up then: what is sent next leaves at once. If the
+    // peer has gone before that, it is called right before the error callback.
     void (*answered)(void *arg, const void *data, size_t length) = nullptr;
     void *arg = nullptr;
 };

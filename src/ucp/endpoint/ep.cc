@@ -231,18 +231,28 @@ void ep_drain(ucp_ep *ep) noexcept
     }
 }
 
+namespace {
+
 // Once: the callback may close the endpoint.
-void ep_tell_answer(ucp_ep *ep) noexcept
+void tell_answer(cm_control &m) noexcept
 {
-    cm_control &m = *ep->control->by_cm;
     if (!m.answer) {
         return;
     }
     m.answer_needs_room = false;
     std::unique_ptr<std::vector<uint8_t>> answer = std::move(m.answer);
     auto *answered = std::exchange(m.answered, nullptr);
-    if (answered && ep->status == UCS_OK && ep->state == ep_state::connected) {
+    if (answered) {
         answered(m.answered_arg, answer->data(), answer->size());
+    }
+}
+
+} // namespace
+
+void ep_tell_answer(ucp_ep *ep) noexcept
+{
+    if (ep->status == UCS_OK && ep->state == ep_state::connected) {
+        tell_answer(*ep->control->by_cm);
     }
 }
 
@@ -355,19 +365,31 @@ void ep_teardown_lanes(ucp_ep *ep) noexcept
     leave_connection(ep);
 }
 
+namespace {
+
+ucs_status_t lane_failure(const ucp_ep *ep, ucs_status_t status) noexcept
+{
+    if (status == UCS_OK) {
+        return UCS_ERR_ENDPOINT_TIMEOUT;
+    }
+    // The peer answered over another lane: if this one finds nobody, it has gone since.
+    bool gone = status == UCS_ERR_UNREACHABLE && ep->control->shown;
+    return gone ? UCS_ERR_CONNECTION_RESET : status;
+}
+
+} // namespace
+
 void on_lane_failed(ucp_worker *worker, uct_ep_h lane, ucs_status_t status) noexcept
 {
     auto owner = worker->lane_owners.find(lane);
-    if (owner != worker->lane_owners.end()) {
-        ucp_ep *ep = owner->second;
-        if (status == UCS_OK) {
-            status = UCS_ERR_ENDPOINT_TIMEOUT;
-        } else if (status == UCS_ERR_UNREACHABLE && ep->control->shown) {
-            status = UCS_ERR_CONNECTION_RESET; // the peer answered before: it has gone since
-        }
-        ep->set_failed(status);
-    } else {
+    if (owner == worker->lane_owners.end()) {
         on_connection_lane_failed(worker, lane);
+        return;
+    }
+    ucp_ep *ep = owner->second;
+    status = lane_failure(ep, status);
+    if (status != UCS_ERR_CONNECTION_RESET || !await_confirmation(ep)) {
+        ep->set_failed(status);
     }
 }
 
@@ -398,6 +420,12 @@ void report_failure(ucp_ep *ep)
         return;
     }
     c.error_reported = true;
+    if (c.by_cm && ep->status == UCS_ERR_CONNECTION_RESET) {
+        tell_answer(*c.by_cm); // the peer was connected, and has gone since
+        if (c.user_closed) {
+            return;
+        }
+    }
     if (c.extras && c.extras->err_cb) {
         c.extras->err_cb(c.has_user_data ? ep->user_data : c.extras->err_arg, ep, ep->status);
         return;

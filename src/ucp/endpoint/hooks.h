@@ -29,6 +29,9 @@ void send_ping(ucp_ep *ep) noexcept;
 void leave_matcher(ucp_ep *ep) noexcept;
 // The endpoint is gone: tell the peer if nothing else does.
 void leave_connection(ucp_ep *ep) noexcept;
+// Whether the peer's confirmation may have come before its end, which a lane saw first. Then it is
+// waited for a while, and the endpoint fails after that.
+bool await_confirmation(ucp_ep *ep) noexcept;
 // The lane is no endpoint's, but it may be a connection's.
 void on_connection_lane_failed(ucp_worker *worker, uct_ep_h lane) noexcept;
 
