@@ -10,7 +10,9 @@
 #include "fabtests-ext/common/ucp_region.h"
 #include "fabtests-ext/conformance/common/matching_model.h"
 #include "fabtests-ext/conformance/common/ucp_model_am.h"
+#include "fabtests-ext/conformance/common/ucp_model_calls.h"
 
+#include <atomic>
 #include <list>
 #include <optional>
 
@@ -19,59 +21,23 @@ namespace ucp_model {
 using namespace ucp_test;
 using schedule::length_of, schedule::longest, schedule::slot, schedule::slots;
 
-enum kind : unsigned {
-    send,
-    receive,
-    settle,
-    probe,
-    take,
-    cancel,
-    put,
-    get,
-    active,
-    stream,
-    flush
-};
-inline const std::vector<unsigned> kinds = {send,   send,   send,   receive, receive, receive,
-                                            probe,  probe,  cancel, take,    put,     get,
-                                            active, active, stream, stream,  flush,   settle};
-
 inline const double seconds = static_cast<double>(schedule::waiting.count());
-
-constexpr ucp_tag_t tags = 4, all_tags = ~ucp_tag_t(0xff), one_tag = ~ucp_tag_t(0),
-                    marker = 1 << 16;
-
-struct message {
-    ucp_tag_t tag = 0;
-    size_t length = 0;
-    unsigned seed = 0; // of its bytes
-};
-
-// Of a receive.
-struct receiving {
-    ucp_tag_t tag = 0, mask = 0;
-    std::vector<char> buffer;
-    std::optional<message> brings; // by the model
-    bool cancelled = false, over = false;
-    ucs_status_t status = UCS_OK;
-    ucp_tag_recv_info_t info = {};
-
-    bool takes(const message &m) const { return ((tag ^ m.tag) & mask) == 0; }
-    void bring(const message &m) { brings = m; }
-};
-
-// Under way.
-struct call {
-    std::vector<char> data; // of a send
-    std::array<ucp_dt_iov_t, 3> pieces = {};
-    am_header header = {}; // of an active message
-    std::unique_ptr<receiving> receive;
-    ucs_status_ptr_t request = nullptr;
-};
 
 class side {
   public:
-    explicit side(const options &o) : self_(o), active_(self_.worker) {}
+    explicit side(const options &o) : self_(o), active_(self_.worker)
+    {
+        ucp_am_handler_param_t p = {};
+        p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                       UCP_AM_HANDLER_PARAM_FIELD_ARG;
+        p.id = farewell;
+        p.cb = [](void *arg, const void *, size_t, void *, size_t, const ucp_am_recv_param_t *) {
+            static_cast<side *>(arg)->close();
+            return UCS_OK;
+        };
+        p.arg = this;
+        REQUIRE(ucp_worker_set_am_recv_handler(self_.worker, &p) == UCS_OK);
+    }
 
     static void meet(side &a, side &b)
     {
@@ -86,11 +52,24 @@ class side {
     {
         a.open_.reset();
         b.open_.reset();
-        ucs_status_ptr_t x = close_nb(a.ep_), y = close_nb(b.ep_);
-        REQUIRE(wait({&a.self_, &b.self_}, x, seconds) == UCS_OK);
-        REQUIRE(wait({&a.self_, &b.self_}, y, seconds) == UCS_OK);
-        a.written_ = a.read_ = b.written_ = b.read_ = 0;
+        if (a.parting_ == 2) {
+            b.parting_ %= 2; // one of the two goes first
+        }
+        a.say_farewell();
+        b.say_farewell();
+        a.begin_to_leave();
+        b.begin_to_leave();
+        for (side *s : {&a, &b}) {
+            a.await([s] { return s->leaves_.exchange(false); });
+            a.finish_one(s->closing_);
+            s->written_ = s->read_ = s->parting_ = 0;
+        }
+        a.finish(); // the farewells
+        b.finish();
     }
+
+    // Of another thread, beside the one that carries out the schedule.
+    void progress() { self_.progress(); }
 
     void carry_out(const schedule::step &s)
     {
@@ -119,6 +98,9 @@ class side {
             return a % 2 ? write_stream(length + 1) : read_stream(b); // UCX 1.13 ends at 0 bytes
         case flush:
             return flush_all();
+        case part:
+            parting_ = a % 3;
+            return;
         default:
             REQUIRE(!"a step of a kind that is none");
         }
@@ -152,6 +134,48 @@ class side {
     {
         other_ = &other;
         REQUIRE(create_ep(self_, other.self_.address(), &ep_) == UCS_OK);
+    }
+
+    // ---- the end of an endpoint: closed by the program, or by a callback while the worker's
+    // progress runs
+
+    // The other side closes when this comes.
+    void say_farewell()
+    {
+        if (other_->parting_ == 2) {
+            call *c = matching_.begin();
+            ucp_request_param_t p = {};
+            p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+            p.flags = UCP_AM_SEND_FLAG_EAGER; // a close does not wait for a rendezvous
+            c->request = ucp_am_send_nbx(ep_, farewell, nullptr, 0, nullptr, 0, &p);
+            REQUIRE(!UCS_PTR_IS_ERR(c->request));
+        }
+    }
+
+    void begin_to_leave()
+    {
+        ucp_request_param_t p = {};
+        p.op_attr_mask =
+            UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+        p.user_data = this;
+        if (parting_ == 1) {
+            call *c = matching_.begin();
+            p.cb.send = [](void *, ucs_status_t status, void *arg) {
+                REQUIRE(status == UCS_OK);
+                static_cast<side *>(arg)->close();
+            };
+            c->request = ucp_ep_flush_nbx(ep_, &p);
+            REQUIRE(UCS_PTR_IS_PTR(c->request));
+        } else if (parting_ == 0) {
+            close();
+        }
+    }
+
+    void close()
+    {
+        closing_ = close_nb(ep_);
+        REQUIRE(!UCS_PTR_IS_ERR(closing_));
+        leaves_ = true;
     }
 
     template <class Condition>
@@ -204,9 +228,9 @@ class side {
         p.cb.recv = [](void *, ucs_status_t status, const ucp_tag_recv_info_t *info, void *arg) {
             auto *r = static_cast<receiving *>(arg);
             REQUIRE(!r->over);
-            r->over = true;
             r->status = status;
             r->info = *info;
+            r->over = true;
         };
         p.user_data = c->receive.get();
         return p;
@@ -429,7 +453,10 @@ class side {
     entity self_;
     side *other_ = nullptr;
     ucp_ep_h ep_ = nullptr;
-    std::optional<region> open_; // of the other side
+    std::optional<region> open_;         // of the other side
+    ucs_status_ptr_t closing_ = nullptr; // when leaves_ is true
+    std::atomic<bool> leaves_ = false;
+    unsigned parting_ = 0; // how the schedule wants the endpoint closed
     schedule::matching<call, message> matching_;
     std::list<std::pair<ucp_tag_message_h, message>> held_;
     active_messages active_; // that come

@@ -8,7 +8,9 @@
 #include "fabtests-ext/common/schedule.h"
 #include "fabtests-ext/common/ucp_pair.h"
 
+#include <atomic>
 #include <list>
+#include <mutex>
 #include <set>
 
 namespace ucp_model {
@@ -43,34 +45,57 @@ class active_messages {
     }
     active_messages(const active_messages &) = delete;
 
-    void expect(const am_header &h) { REQUIRE(expected_.insert(h.seed).second); }
-    bool all_came() const { return expected_.empty() && arriving_.empty(); }
+    void expect(const am_header &h)
+    {
+        std::lock_guard guard(mutex_);
+        REQUIRE(expected_.insert(h.seed).second);
+    }
+    bool all_came() const
+    {
+        std::lock_guard guard(mutex_);
+        return expected_.empty() && arriving_.empty();
+    }
 
     void sweep()
     {
-        std::erase_if(arriving_, [this](arriving &a) {
-            if (a.over) {
-                has_come(a.h, a.kept ? a.kept : a.data.data());
-                a.kept ? ucp_am_data_release(worker_, a.kept) : ucp_request_free(a.request);
+        std::list<arriving> over;
+        {
+            std::lock_guard guard(mutex_);
+            for (auto at = arriving_.begin(); at != arriving_.end();) {
+                auto next = std::next(at);
+                if (at->over) {
+                    has_come(at->h, at->kept ? at->kept : at->data.data());
+                    over.splice(over.end(), arriving_, at);
+                }
+                at = next;
             }
-            return a.over;
-        });
+        }
+        // Not under our lock: handlers take it under the worker's.
+        for (arriving &a : over) {
+            a.kept ? ucp_am_data_release(worker_, a.kept) : ucp_request_free(a.request);
+        }
     }
 
   private:
     struct arriving {
+        arriving(const am_header &header, std::vector<char> room, void *of_ucp = nullptr,
+                 bool complete = false)
+            : h(header), data(std::move(room)), kept(of_ucp), over(complete)
+        {
+        }
+
         am_header h;
         std::vector<char> data;
-        void *kept = nullptr; // of UCP
-        bool over = false;
+        void *kept;
+        std::atomic<bool> over;
         ucs_status_ptr_t request = nullptr;
     };
 
     ucs_status_t on_message(const am_header &h, void *data, uint64_t attributes)
     {
+        std::lock_guard guard(mutex_);
         if (attributes & UCP_AM_RECV_ATTR_FLAG_RNDV) {
-            arriving_.push_back({h, std::vector<char>(h.length)});
-            arriving &a = arriving_.back();
+            arriving &a = arriving_.emplace_back(h, std::vector<char>(h.length));
             ucp_request_param_t p = called_later(
                 [](void *, ucs_status_t status, size_t, void *to) {
                     REQUIRE(status == UCS_OK);
@@ -82,7 +107,7 @@ class active_messages {
             return UCS_INPROGRESS;
         }
         if ((attributes & UCP_AM_RECV_ATTR_FLAG_DATA) && h.seed % 2) {
-            arriving_.push_back({h, {}, data, true});
+            arriving_.emplace_back(h, std::vector<char>(), data, true);
             return UCS_INPROGRESS;
         }
         has_come(h, data);
@@ -96,6 +121,7 @@ class active_messages {
     }
 
     ucp_worker_h worker_;
+    mutable std::mutex mutex_;
     std::set<uint32_t> expected_; // seeds
     std::list<arriving> arriving_;
 };

@@ -2,7 +2,8 @@
 //
 // Random schedules of two workers against a model of what ucp.h promises: tagged messages of each
 // size and datatype, synchronous ones, receives with masks and short buffers, probe with and
-// without removal, cancel, puts and gets, streams, active messages, flush.
+// without removal, cancel, puts and gets, streams, active messages, flush, close, also in
+// callbacks, and with a second thread that progresses both workers.
 #include "fabtests-ext/common/schedule_runner.h"
 #include "fabtests-ext/common/strict_cores.h"
 #include "fabtests-ext/conformance/common/ucp_model.h"
@@ -16,9 +17,37 @@ using namespace ucp_model;
 
 const bool found_by_path = use_strict_cores();
 
+// Progresses both sides while it exists.
+class second_thread {
+  public:
+    second_thread(side &a, side &b)
+        : thread_([this, &a, &b] {
+              while (!over_) {
+                  a.progress();
+                  b.progress();
+                  sched_yield();
+              }
+          })
+    {
+    }
+    ~second_thread()
+    {
+        over_ = true;
+        thread_.join();
+    }
+
+  private:
+    std::atomic<bool> over_ = false;
+    std::thread thread_;
+};
+
 void carry_out(const options &o, const schedule::schedules &all, std::atomic<size_t> *done)
 {
     side a(o), b(o);
+    std::optional<second_thread> helper;
+    if (o.thread_mode == UCS_THREAD_MODE_MULTI) {
+        helper.emplace(a, b);
+    }
     for (const schedule::steps &steps : all) {
         side::meet(a, b);
         schedule::carry_out(steps, a, b);
@@ -48,10 +77,12 @@ class ucp_schedule : public testing::TestWithParam<const char *> {
   protected:
     environment quick{"FI_STRICT_DESCRIPTOR", "0"};
 
-    static void check(const char *threshold, const char *scheme)
+    static void check(const char *threshold, const char *scheme,
+                      ucs_thread_mode_t mode = UCS_THREAD_MODE_SINGLE)
     {
         options o;
         o.tls = GetParam();
+        o.thread_mode = mode;
         o.features |= UCP_FEATURE_RMA | UCP_FEATURE_STREAM;
         o.config = {{"RNDV_THRESH", threshold}, {"RNDV_SCHEME", scheme}};
         schedule::check(schedule::wanted(kinds), [&](const auto &all, std::atomic<size_t> *done) {
@@ -63,6 +94,11 @@ class ucp_schedule : public testing::TestWithParam<const char *> {
 TEST_P(ucp_schedule, by_the_usual_protocols)
 {
     check("auto", "auto");
+}
+
+TEST_P(ucp_schedule, by_two_threads)
+{
+    check("8000", "auto", UCS_THREAD_MODE_MULTI);
 }
 
 TEST_P(ucp_schedule, by_rendezvous_that_reads)
