@@ -8,65 +8,17 @@
 #include "fabtests-ext/common/fabric_app.h"
 #include "fabtests-ext/common/schedule.h"
 #include "fabtests-ext/conformance/common/matching_model.h"
+#include "fabtests-ext/conformance/common/rdm_model_calls.h"
 
+#include <arpa/inet.h>
 #include <memory>
+#include <netinet/in.h>
 #include <optional>
 
 namespace rdm_model {
 
 using namespace app;
 using schedule::length_of, schedule::longest, schedule::slot, schedule::slots;
-
-enum kind : unsigned { send, receive, settle, peek, take, cancel, put, get };
-inline const std::vector<unsigned> kinds = {send,    send, send,   send, receive, receive, receive,
-                                            receive, peek, cancel, take, put,     get,     settle};
-
-constexpr uint64_t tags = 4, all_tags = 0xff, marker = 1 << 16;
-
-struct call;
-
-struct message {
-    bool tagged = false;
-    uint64_t tag = 0;
-    size_t length = 0;
-    unsigned seed = 0; // of its bytes
-    bool with_data = false;
-    call *delivered = nullptr; // the send, if it completes when the message has been received
-};
-
-struct receiving {
-    bool tagged = false;
-    uint64_t tag = 0, ignore = 0;
-    std::vector<char> buffer;
-    std::optional<message> brings; // by the model
-    bool cancelled = false, discarded = false;
-
-    bool takes(const message &m) const
-    {
-        return tagged == m.tagged && (!tagged || ((tag ^ m.tag) & ~ignore) == 0);
-    }
-
-    void bring(const message &m);
-};
-
-// A call under way; its address is the context.
-struct call {
-    fi_context2 reserved = {};
-    std::vector<char> data;             // of a send, put or get
-    std::unique_ptr<receiving> receive; // of a receive
-    int error = 0;                      // of a send, by the model
-    bool peeks = false, over = false;
-    std::optional<size_t> found; // by a peek: how long what it found is
-};
-
-// A sender that waits for the delivery hears that the buffer was too short.
-inline void receiving::bring(const message &m)
-{
-    brings = m;
-    if (m.delivered && m.length > buffer.size()) {
-        m.delivered->error = FI_ETRUNC;
-    }
-}
 
 class side {
   public:
@@ -78,6 +30,7 @@ class side {
 
     ~side()
     {
+        leave();
         app_.close_active();
         if (srx_) {
             REQUIRE_EQ(fi_close(&srx_->fid), 0);
@@ -92,6 +45,19 @@ class side {
         REQUIRE_EQ(fi_getname(&other.app_.ep->fid, name, &length), 0);
         REQUIRE_EQ(fi_av_insert(app_.av, name, 1, &app_.peer, 0, nullptr), 1);
     }
+
+    // The group that both are in. A port of this run's own, so that runs side by side do not meet.
+    static void meet(side &a, side &b)
+    {
+        for (side *s : {&a, &b}) {
+            s->join();
+        }
+        a.await_joined();
+        b.await_joined();
+    }
+
+    // Of another thread, beside the one that carries out the schedule.
+    void only_progress() { app_.progress(); }
 
     void carry_out(const schedule::step &s)
     {
@@ -112,6 +78,10 @@ class side {
         case put:
         case get:
             return access(s.what, a % slots, 1 + b * 40, c);
+        case tell:
+            return tell_group(a % tags, length_of(b), c);
+        case rejoin:
+            return c % 100 == 0 ? leave_and_join() : void(); // it takes a while
         default:
             REQUIRE(!"a step of a kind that is none");
         }
@@ -144,7 +114,8 @@ class side {
     options make_options(bool shared)
     {
         options o;
-        o.caps = FI_MSG | FI_TAGGED | FI_RMA;
+        o.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_MULTICAST;
+        o.with_eq = true;
         if (shared) {
             o.before_enable = [this](fabric_side &f) {
                 REQUIRE_EQ(fi_srx_context(f.domain, nullptr, &srx_, nullptr), 0);
@@ -226,6 +197,63 @@ class side {
         t.tag = m.tag;
         t.context = c;
         return fi_tsendmsg(app_.ep, &t, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+    }
+
+    // ---- the group
+
+    void join()
+    {
+        sockaddr_in at = {};
+        at.sin_family = AF_INET;
+        at.sin_port = htons(static_cast<in_port_t>(20000 + getpid() % 30000));
+        inet_pton(AF_INET, "239.255.71.10", &at.sin_addr);
+        REQUIRE_EQ(fi_join(app_.ep, &at, 0, &group_, nullptr), 0);
+    }
+
+    void await_joined()
+    {
+        uint32_t type = 0;
+        fi_eq_entry e = {};
+        await([&] {
+            ssize_t n = fi_eq_read(app_.eq, &type, &e, sizeof(e), 0);
+            REQUIRE(n == -FI_EAGAIN || n == static_cast<ssize_t>(sizeof(e)));
+            return n > 0;
+        });
+        REQUIRE_EQ(type, static_cast<uint32_t>(FI_JOIN_COMPLETE));
+        REQUIRE(e.fid == &group_->fid);
+    }
+
+    void leave()
+    {
+        if (fid_mc *group = std::exchange(group_, nullptr)) {
+            REQUIRE_EQ(fi_close(&group->fid), 0);
+        }
+    }
+
+    void leave_and_join()
+    {
+        settle_all();
+        other_->settle_all();
+        leave();
+        join();
+        await_joined();
+    }
+
+    // To the other side, in order with what it gets from this one alone.
+    void tell_group(uint64_t tag, size_t length, unsigned how)
+    {
+        message m = {how % 3 != 2, tag, length, how * 7 + ++seeds_, how % 5 == 2, nullptr};
+        call *c = matching_.begin();
+        c->data = pattern(length, m.seed);
+        iovec iov = {c->data.data(), length};
+        uint64_t flags = FI_MULTICAST | FI_COMPLETION | (m.with_data ? FI_REMOTE_CQ_DATA : 0);
+        fi_msg plain = {&iov, nullptr, 1, fi_mc_addr(group_), c, m.seed};
+        fi_msg_tagged tagged = {&iov, nullptr, 1, fi_mc_addr(group_), tag, 0, c, m.seed};
+        start([&] {
+            return m.tagged ? fi_tsendmsg(app_.ep, &tagged, flags)
+                            : fi_sendmsg(app_.ep, &plain, flags);
+        });
+        other_->matching_.arrives(m);
     }
 
     void receive_one(uint64_t tag, unsigned b, unsigned how)
@@ -421,6 +449,7 @@ class side {
     }
 
     fid_ep *srx_ = nullptr;
+    fid_mc *group_ = nullptr;
     fabric_side app_;
     side *other_ = nullptr;
     std::vector<char> memory_ = std::vector<char>(slot * slots + longest);

@@ -2,27 +2,60 @@
 //
 // Random schedules of two RDM endpoints against a model of what fi_msg(3), fi_tagged(3) and
 // fi_rma(3) promise: messages of each kind and size, receives with masks and short buffers, peek,
-// claim, discard, cancel, puts and gets, with receive contexts of their own and shared ones.
+// claim, discard, cancel, puts and gets, messages to a group that is left and joined again, with
+// receive contexts of their own and shared ones, and with a second thread that progresses both.
 #include "fabtests-ext/common/schedule_runner.h"
 #include "fabtests-ext/common/transports.h"
 #include "fabtests-ext/conformance/common/rdm_model.h"
+
+#include <optional>
+#include <thread>
 
 using namespace rdm_model;
 
 namespace {
 
-// Transports, and whether receive contexts are shared.
-using variant = std::tuple<const char *, bool>;
+enum class way { plain, shared, two_threads };
+
+using variant = std::tuple<const char *, way>;
+
+// Progresses both sides while it exists.
+class second_thread {
+  public:
+    second_thread(side &a, side &b)
+        : thread_([this, &a, &b] {
+              while (!over_) {
+                  a.only_progress();
+                  b.only_progress();
+              }
+          })
+    {
+    }
+    ~second_thread()
+    {
+        over_ = true;
+        thread_.join();
+    }
+
+  private:
+    std::atomic<bool> over_ = false;
+    std::thread thread_;
+};
 
 std::string run(const variant &v, const schedule::schedules &all, std::atomic<size_t> *done)
 {
     return run_pair(
         [&](partner &) {
-            auto [tls, shared] = v;
+            auto [tls, how] = v;
             setenv("FI_UCXLIKE_TLS", tls, 1);
-            side a(shared), b(shared);
+            side a(how == way::shared), b(how == way::shared);
             a.know(b);
             b.know(a);
+            std::optional<second_thread> helper;
+            if (how == way::two_threads) {
+                helper.emplace(a, b);
+            }
+            side::meet(a, b);
             for (const schedule::steps &steps : all) {
                 schedule::carry_out(steps, a, b);
                 ++*done;
@@ -42,13 +75,15 @@ TEST_P(prov_schedule_test, does_what_the_model_says)
 
 std::string name_of(const testing::TestParamInfo<variant> &info)
 {
-    auto [tls, shared] = info.param;
-    return prov_test::first_transport(tls) + (shared ? "_shared" : "");
+    auto [tls, how] = info.param;
+    const char *names[] = {"", "_shared", "_two_threads"};
+    return prov_test::first_transport(tls) + names[static_cast<int>(how)];
 }
 
 INSTANTIATE_TEST_SUITE_P(, prov_schedule_test,
                          testing::Combine(testing::ValuesIn(prov_test::transports()),
-                                          testing::Bool()),
+                                          testing::Values(way::plain, way::shared,
+                                                          way::two_threads)),
                          name_of);
 
 TEST(prov_schedule_steps, what_fails_gets_short)
