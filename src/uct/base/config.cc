@@ -126,7 +126,9 @@ constexpr field iface_fields[] = {
      "verbs and self, 8448 over sm and 4096 over shm, which take no more. Where processes differ "
      "in it UCP sends what both have room for; users of UCT must agree.",
      offsetof(iface_values, seg_size), &size_},
-    {"TX_QUEUE_LEN", "0", "Operations in flight. 0: as many as the provider takes.",
+    {"TX_QUEUE_LEN", "0",
+     "Operations in flight; over tcp also the copied messages of an endpoint that are on their "
+     "way, at most 200. 0: as many as the provider takes, and 32 copied messages.",
      offsetof(iface_values, tx_queue_len), &uint_},
     {"MAX_NUM_EPS", "auto",
      "Endpoints an interface reports as its limit. auto or 0: as the provider says.",

@@ -126,6 +126,51 @@ TEST(uct_attr_self, queue_is_as_long_as_the_variable_says)
     EXPECT_EQ(e.received.size(), 5u);
 }
 
+// A program that does not progress is told to wait after so many copied messages; progress makes
+// room.
+TEST(uct_attr_tcp, copied_messages_on_their_way_are_as_many_as_the_variable_says)
+{
+    using asked = std::pair<const char *, size_t>;
+    for (auto [variable, limit] : {asked{"0", 32}, asked{"3", 3}}) {
+        setenv("UCX_TCP_TX_QUEUE_LEN", variable, 1);
+        entity a("tcp", {}), b("tcp", {});
+        unsetenv("UCX_TCP_TX_QUEUE_LEN");
+        uct_ep_h ep = a.connect(b);
+        size_t sent = 0;
+        auto send = [&](size_t length) {
+            auto pack = [](void *dest, void *arg) {
+                size_t n = *static_cast<size_t *>(arg);
+                memset(dest, 1, n);
+                return n;
+            };
+            ssize_t n = posting([&] { return uct_ep_am_bcopy(ep, 1, pack, &length, 0); });
+            sent += n == static_cast<ssize_t>(length);
+            return n;
+        };
+        auto end = std::chrono::steady_clock::now() + patience;
+        auto all_came = [&] {
+            while (b.received.size() < sent && std::chrono::steady_clock::now() < end) {
+                uct_worker_progress(a.worker);
+                uct_worker_progress(b.worker);
+            }
+            return b.received.size() == sent;
+        };
+        for (size_t length : {8000ul, 16ul}) { // alone, and gathered
+            while (send(8000) == UCS_ERR_NO_RESOURCE) {
+                uct_worker_progress(a.worker);
+                uct_worker_progress(b.worker);
+            }
+            ASSERT_TRUE(all_came());
+            size_t before = sent, most = limit * (length < 8000 ? 33024 / 24 : 1);
+            while (send(length) == static_cast<ssize_t>(length) && sent - before <= most + 100) {
+            }
+            EXPECT_GE(sent - before, limit);
+            EXPECT_LE(sent - before, most + 64);
+            EXPECT_TRUE(all_came());
+        }
+    }
+}
+
 UCT_INSTANTIATE(uct_attr);
 
 } // namespace

@@ -92,6 +92,8 @@ class ep final : public uct::ep {
 
     // Of injected messages: see backlog_full().
     static constexpr uint8_t most_marks = 16;
+    // Of copied messages: see copies_full(). Some more are counted that were gathered or held.
+    static constexpr uint8_t most_copies = 200;
 
     // What a fence has to wait for; nullptr: nothing.
     op *last_overtaken();
@@ -110,6 +112,12 @@ class ep final : public uct::ep {
     connection *conn = nullptr; // over connected endpoints
     peer *remote = nullptr;     // over connectionless ones
     ucs::list_node sibling;     // in the list of the connection's or peer's endpoints
+
+    // nullptr: there is no room for a message that is copied.
+    buffer_op *get_send_buffer()
+    {
+        return backlog_full() || copies_full() || window_full() ? nullptr : owner().get_buffer();
+    }
 
   private:
     friend class ofi::iface;
@@ -148,11 +156,6 @@ class ep final : public uct::ep {
         }
         return begun;
     }
-    // nullptr: there is no room.
-    buffer_op *get_send_buffer()
-    {
-        return backlog_full() || window_full() ? nullptr : owner().get_buffer();
-    }
     void drop_unsent();
     void leave_operations();
     void end_for_user();
@@ -168,6 +171,9 @@ class ep final : public uct::ep {
     {
         return UCS_UNLIKELY(marks_ >= most_marks) && injected_ >= owner().limit.inject_run;
     }
+    // A core of sockets tells that a message has gone when its queue is read. A program that need
+    // not wait does not progress, and each of its messages takes another buffer, which is cold.
+    bool copies_full() const { return UCS_UNLIKELY(copies_ >= owner().limit.copies); }
     // What is packed counts as sent: no more of it than the peer can put in order.
     bool window_full() const { return UCS_UNLIKELY(owner().limit.prefix != 0) && order_full(); }
     bool order_full() const;
@@ -221,6 +227,7 @@ class ep final : public uct::ep {
     bool reached_ = false;                 // a post succeeded; without a sleeper
     uint8_t fenced_ = 0;                   // kinds of fences that are closed
     uint8_t marks_ = 0;                    // on their way
+    uint8_t copies_ = 0;                   // on their way; modulo 256 where nothing limits them
     uint32_t injected_ = 0;                // messages since the last mark
 };
 

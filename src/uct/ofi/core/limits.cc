@@ -4,6 +4,7 @@
 #include "uct/ofi/core/iface.h"
 
 #include <algorithm>
+#include <climits>
 #include <sys/resource.h>
 
 namespace uct::ofi {
@@ -58,6 +59,13 @@ size_t peer_limit(const uct::ofi::md &domain)
     return limit;
 }
 
+// asked: TX_QUEUE_LEN.
+unsigned most_copies(unsigned asked)
+{
+    constexpr unsigned usual = 32; // more of them are not faster, once they are cold
+    return asked ? std::min<unsigned>(asked, ep::most_copies) : usual;
+}
+
 } // namespace
 
 limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config, size_t longest)
@@ -75,6 +83,7 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config, s
     l.max_header = std::min<size_t>(l.segment, 512);
     l.on_stack = std::min(l.inject, l.max_short);
     l.inject_run = l.prefix ? 0 : std::max(config.v.backlog / ep::most_marks, 1u);
+    l.copies = domain.provider.sockets() ? most_copies(config.v.tx_queue_len) : UINT_MAX;
     l.rma = (info.caps & FI_RMA) != 0;
     l.max_iov = std::min<size_t>(info.tx_attr->iov_limit, max_iov);
     l.tagged = !domain.provider.msg() && (info.caps & FI_TAGGED) != 0 &&

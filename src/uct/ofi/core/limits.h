@@ -46,6 +46,7 @@ struct limits {
     bool immediate_rma; // a write or read is done when it was posted
     size_t put_inject;  // largest write that is injected, and done then
     size_t inject_run;  // messages injected between two marks (ep.h)
+    unsigned copies;    // messages of an endpoint on their way that were copied (ep.h)
     size_t max_peers;   // of an interface
     bool watched;       // the transport tells of deaths: no peer has to be asked whether it lives
     bool own_bandwidth; // each process has the whole; else those of the node share it

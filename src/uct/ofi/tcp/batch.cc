@@ -26,7 +26,7 @@ ucs_status_t batch::add(uint8_t id, const void *head, size_t head_length, const 
         }
     }
     if (!begun()) {
-        gathered_ = tcp_.home().get_buffer();
+        gathered_ = sender_.get_send_buffer();
         if (UCS_UNLIKELY(!gathered_)) {
             return sender_.no_resource();
         }
