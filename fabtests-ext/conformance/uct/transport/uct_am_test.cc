@@ -172,6 +172,27 @@ TEST_P(uct_am, 197_zcopy_arrives_whole_and_completes_once)
     }
 }
 
+TEST_P(uct_am, zcopy_may_go_without_a_completion)
+{
+    uct_ep_h ep = a().connect(b());
+    std::string data = pattern(std::min<size_t>(a().attr.cap.am.max_zcopy, 1000), 4);
+    uct_mem_h memh = reg(a(), data);
+    uct_iov_t iov{data.data(), data.size(), memh, 0, 1};
+    for (size_t i = 0; i < 300; ++i) {
+        ucs_status_t status =
+            post([&] { return uct_ep_am_zcopy(ep, 7, nullptr, 0, &iov, 1, 0, nullptr); });
+        ASSERT_TRUE(status == UCS_OK || status == UCS_INPROGRESS) << ucs_status_string(status);
+        ASSERT_TRUE(until([&] { return b().received.size() == i + 1; }));
+    }
+    auto pack = [](void *to, void *arg) {
+        memcpy(to, arg, 500);
+        return size_t{500};
+    };
+    EXPECT_EQ(post([&] { return uct_ep_am_bcopy(ep, 7, pack, data.data(), 0); }), 500);
+    EXPECT_TRUE(until([&] { return b().received.size() == 301; }));
+    dereg(a(), memh);
+}
+
 TEST_P(uct_am, zcopy_sends_the_blocks_of_an_entry_and_nothing_between_them)
 {
     if (a().attr.cap.am.max_iov < 3) {

@@ -169,6 +169,7 @@ UCS_ALWAYS_INLINE ssize_t ep::post_packed(buffer_op *b)
                           static_cast<fi_context2 *>(b));
         if (UCS_LIKELY(ret == 0)) {
             posted(b, op::kind::send, nullptr);
+            b->copied = true;
             ++copies_;
             if (injected_ >= limit.inject_run) {
                 b->mark = true;

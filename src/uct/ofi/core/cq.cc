@@ -294,7 +294,7 @@ void iface::finish(op *o, ucs_status_t status)
     if (o->link.linked()) {
         o->link.unlink();
         if (o->owner) {
-            o->owner->copies_ -= o->what == op::kind::send && !o->completion;
+            o->owner->copies_ -= o->copied;
             o->owner->take_marks(marks);
         }
     }

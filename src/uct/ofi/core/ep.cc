@@ -34,6 +34,7 @@ void ep::posted(op *o, op::kind what, uct_completion_t *completion)
 {
     o->what = what;
     o->mark = false;
+    o->copied = false;
     o->owner = this;
     o->sequence = ++owner().posted_;
     o->completion = completion;

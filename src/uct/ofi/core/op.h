@@ -55,6 +55,7 @@ struct op : fi_context2 {
     kind what;
     bool has_buffer;   // it is a buffer_op and goes back to that pool
     bool mark;         // its end means that what was injected before has gone, too
+    bool copied;       // it is counted in ep::copies_
     ep *owner;         // nullptr once the endpoint was destroyed
     uint64_t sequence; // of all operations of the interface; of a flush of it, the last one before
     uct_completion_t *completion;
