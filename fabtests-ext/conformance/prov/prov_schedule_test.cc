@@ -61,7 +61,7 @@ std::string run(const variant &v, const schedule::schedules &all, std::atomic<si
                 ++*done;
             }
         },
-        [](partner &) {});
+        [](partner &) {}, 300 + static_cast<int>(all.size() / 20));
 }
 
 class prov_schedule_test : public testing::TestWithParam<variant> {};
