@@ -60,7 +60,7 @@ size_t peer_limit(const uct::ofi::md &domain)
 }
 
 // asked: TX_QUEUE_LEN.
-unsigned most_copies(unsigned asked)
+unsigned copy_limit(unsigned asked)
 {
     constexpr unsigned usual = 32; // more of them are not faster, once they are cold
     return asked ? std::min<unsigned>(asked, ep::most_copies) : usual;
@@ -83,7 +83,7 @@ limits find_limits(const uct::ofi::md &domain, const uct_iface_config &config, s
     l.max_header = std::min<size_t>(l.segment, 512);
     l.on_stack = std::min(l.inject, l.max_short);
     l.inject_run = l.prefix ? 0 : std::max(config.v.backlog / ep::most_marks, 1u);
-    l.copies = domain.provider.sockets() ? most_copies(config.v.tx_queue_len) : UINT_MAX;
+    l.copies = domain.provider.sockets() ? copy_limit(config.v.tx_queue_len) : UINT_MAX;
     l.rma = (info.caps & FI_RMA) != 0;
     l.max_iov = std::min<size_t>(info.tx_attr->iov_limit, max_iov);
     l.tagged = !domain.provider.msg() && (info.caps & FI_TAGGED) != 0 &&
