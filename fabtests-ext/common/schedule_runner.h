@@ -10,7 +10,9 @@
 
 #include <atomic>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <thread>
 
 namespace schedule {
 
@@ -28,6 +30,31 @@ inline schedules wanted(const std::vector<unsigned> &kinds)
     }
     return all;
 }
+
+// Progresses both sides while it exists, beside the thread that carries a schedule out.
+template <class Side>
+class second_thread {
+  public:
+    second_thread(Side &a, Side &b)
+        : thread_([this, &a, &b] {
+              while (!over_) {
+                  a.only_progress();
+                  b.only_progress();
+                  sched_yield();
+              }
+          })
+    {
+    }
+    ~second_thread()
+    {
+        over_ = true;
+        thread_.join();
+    }
+
+  private:
+    std::atomic<bool> over_ = false;
+    std::thread thread_;
+};
 
 // run(all, done): carries them out one after the other in another process, counts in `done` what it
 // has finished, and returns what went wrong, or "".

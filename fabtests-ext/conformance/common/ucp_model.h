@@ -69,7 +69,7 @@ class side {
     }
 
     // Of another thread, beside the one that carries out the schedule.
-    void progress() { self_.progress(); }
+    void only_progress() { self_.progress(); }
 
     void carry_out(const schedule::step &s)
     {

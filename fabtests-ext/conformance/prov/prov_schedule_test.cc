@@ -9,7 +9,6 @@
 #include "fabtests-ext/conformance/common/rdm_model.h"
 
 #include <optional>
-#include <thread>
 
 using namespace rdm_model;
 
@@ -18,29 +17,6 @@ namespace {
 enum class way { plain, shared, two_threads };
 
 using variant = std::tuple<const char *, way>;
-
-// Progresses both sides while it exists.
-class second_thread {
-  public:
-    second_thread(side &a, side &b)
-        : thread_([this, &a, &b] {
-              while (!over_) {
-                  a.only_progress();
-                  b.only_progress();
-              }
-          })
-    {
-    }
-    ~second_thread()
-    {
-        over_ = true;
-        thread_.join();
-    }
-
-  private:
-    std::atomic<bool> over_ = false;
-    std::thread thread_;
-};
 
 std::string run(const variant &v, const schedule::schedules &all, std::atomic<size_t> *done)
 {
@@ -51,7 +27,7 @@ std::string run(const variant &v, const schedule::schedules &all, std::atomic<si
             side a(how == way::shared), b(how == way::shared);
             a.know(b);
             b.know(a);
-            std::optional<second_thread> helper;
+            std::optional<schedule::second_thread<side>> helper;
             if (how == way::two_threads) {
                 helper.emplace(a, b);
             }

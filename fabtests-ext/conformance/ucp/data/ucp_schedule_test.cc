@@ -17,34 +17,10 @@ using namespace ucp_model;
 
 const bool found_by_path = use_strict_cores();
 
-// Progresses both sides while it exists.
-class second_thread {
-  public:
-    second_thread(side &a, side &b)
-        : thread_([this, &a, &b] {
-              while (!over_) {
-                  a.progress();
-                  b.progress();
-                  sched_yield();
-              }
-          })
-    {
-    }
-    ~second_thread()
-    {
-        over_ = true;
-        thread_.join();
-    }
-
-  private:
-    std::atomic<bool> over_ = false;
-    std::thread thread_;
-};
-
 void carry_out(const options &o, const schedule::schedules &all, std::atomic<size_t> *done)
 {
     side a(o), b(o);
-    std::optional<second_thread> helper;
+    std::optional<schedule::second_thread<side>> helper;
     if (o.thread_mode == UCS_THREAD_MODE_MULTI) {
         helper.emplace(a, b);
     }
