@@ -423,6 +423,16 @@ bool fabric_side::no_event(int milliseconds)
     return fi_eq_sread(eq, &type, buffer, sizeof(buffer), milliseconds, 0) == -FI_EAGAIN;
 }
 
+sockaddr_in group_address()
+{
+    static const in_port_t port = static_cast<in_port_t>(20000 + getpid() % 30000);
+    sockaddr_in a = {};
+    a.sin_family = AF_INET;
+    a.sin_port = htons(port);
+    inet_pton(AF_INET, "239.255.71.9", &a.sin_addr);
+    return a;
+}
+
 std::vector<char> pattern(size_t length, unsigned seed)
 {
     std::vector<char> v(length);

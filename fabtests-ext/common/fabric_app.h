@@ -23,6 +23,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <netinet/in.h>
 #include <sched.h>
 #include <string>
 #include <unistd.h>
@@ -196,5 +197,9 @@ class fabric_side {
 };
 
 std::vector<char> pattern(size_t length, unsigned seed);
+
+// Of a multicast group. Its port is that of the process which asks first and of those it starts
+// afterwards, so that runs side by side do not meet.
+sockaddr_in group_address();
 
 } // namespace app

@@ -10,7 +10,6 @@
 #include "fabtests-ext/conformance/common/matching_model.h"
 #include "fabtests-ext/conformance/common/rdm_model_calls.h"
 
-#include <arpa/inet.h>
 #include <memory>
 #include <netinet/in.h>
 #include <optional>
@@ -46,7 +45,7 @@ class side {
         REQUIRE_EQ(fi_av_insert(app_.av, name, 1, &app_.peer, 0, nullptr), 1);
     }
 
-    // The group that both are in. A port of this run's own, so that runs side by side do not meet.
+    // Both join one group.
     static void meet(side &a, side &b)
     {
         for (side *s : {&a, &b}) {
@@ -203,10 +202,7 @@ class side {
 
     void join()
     {
-        sockaddr_in at = {};
-        at.sin_family = AF_INET;
-        at.sin_port = htons(static_cast<in_port_t>(20000 + getpid() % 30000));
-        inet_pton(AF_INET, "239.255.71.10", &at.sin_addr);
+        sockaddr_in at = group_address();
         REQUIRE_EQ(fi_join(app_.ep, &at, 0, &group_, nullptr), 0);
     }
 

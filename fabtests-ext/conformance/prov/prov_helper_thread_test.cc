@@ -28,10 +28,7 @@ options automatic(fi_ep_type type)
 
 fid_mc *join(fabric_side &s)
 {
-    sockaddr_in at = {};
-    at.sin_family = AF_INET;
-    at.sin_port = htons(static_cast<in_port_t>(20000 + getpid() % 30000));
-    inet_pton(AF_INET, "239.255.71.10", &at.sin_addr);
+    sockaddr_in at = group_address();
     fid_mc *mc = nullptr;
     REQUIRE_EQ(fi_join(s.ep, &at, 0, &mc, nullptr), 0);
     uint32_t type = 0;

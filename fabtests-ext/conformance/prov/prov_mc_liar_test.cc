@@ -19,17 +19,6 @@ namespace {
 
 namespace wire = ucxlike::wire;
 
-// A port of this run's own, so that runs side by side do not meet.
-sockaddr_in group_address()
-{
-    static const in_port_t port = static_cast<in_port_t>(20000 + getpid() % 30000);
-    sockaddr_in a = {};
-    a.sin_family = AF_INET;
-    a.sin_port = htons(port);
-    inet_pton(AF_INET, "239.255.71.10", &a.sin_addr);
-    return a;
-}
-
 struct member : fabric_side {
     crew &all;
     fid_mc *mc = nullptr;

@@ -33,17 +33,6 @@ struct message {
     int number;
 };
 
-// A port of this run's own, so that runs side by side do not meet.
-sockaddr_in group_address()
-{
-    static const in_port_t port = static_cast<in_port_t>(20000 + getpid() % 30000);
-    sockaddr_in a = {};
-    a.sin_family = AF_INET;
-    a.sin_port = htons(port);
-    inet_pton(AF_INET, "239.255.71.9", &a.sin_addr);
-    return a;
-}
-
 struct member : fabric_side {
     fid_mc *mc = nullptr;
     crew &all;
