@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <vector>
 
@@ -215,16 +216,41 @@ TEST_F(full_shm, refuses_the_next_peer_until_one_is_killed)
     }
 }
 
-// Its region is mapped with one that the interface has kept.
+// That one process reaches and another awaits.
+class step {
+  public:
+    step() { EXPECT_GE(fd_, 0); }
+    step(const step &) = delete;
+    step &operator=(const step &) = delete;
+    ~step() { close(fd_); }
+
+    void reach() { EXPECT_EQ(eventfd_write(fd_, 1), 0); }
+    bool await()
+    {
+        eventfd_t value = 0;
+        return eventfd_read(fd_, &value) == 0;
+    }
+
+  private:
+    const int fd_ = eventfd(0, EFD_CLOEXEC);
+};
+
+// Its region is mapped with one that the interface has kept. The peer sends when the interface has
+// progressed once since the peer took its entry: one that sends within that round comes too early.
 TEST_F(full_shm, meets_a_peer_when_no_descriptor_is_left)
 {
     SKIP_IF_EMULATED("a process that was forked has its parent's start time in /proc/self/stat");
     if (!uct::ofi::shm_peers::are_removable()) {
         GTEST_SKIP() << "this libfabric maps regions of peers by itself";
     }
-    peer_process other("shm", {}, send_one);
+    step connected, met;
+    peer_process other("shm", {}, [&](entity &self, const entity::address &us) {
+        connected.reach();
+        return met.await() && send_one(self, us);
+    });
     hub_ = open();
     other.tell(*hub_);
+    ASSERT_TRUE(connected.await());
     rlimit before{};
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
     rlimit fewer = {std::min<rlim_t>(before.rlim_cur, 1024), before.rlim_max};
@@ -232,6 +258,8 @@ TEST_F(full_shm, meets_a_peer_when_no_descriptor_is_left)
     {
         all_descriptors taken;
         EXPECT_TRUE(taken.all());
+        uct_worker_progress(hub_->worker);
+        met.reach();
         EXPECT_TRUE(until(*hub_, [&] { return !hub_->received.empty(); }));
     }
     EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
