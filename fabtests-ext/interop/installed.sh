@@ -10,8 +10,8 @@ stage=$PWD/fabtests-ext/interop/stage
 staged()
 {
     [ -e "$stage.stamp" ] &&
-        [ -z "$(find . "${top_srcdir:-..}/include" \( -path ./fabtests-ext -o -path ./debian13 \) -prune -o \
-            \( -name '*.la' -o -name '*.h' \) -newer "$stage.stamp" -print -quit)" ]
+        [ -z "$(find ./*.la include "${top_srcdir:-..}/include" \( -name '*.la' -o -name '*.h' \) \
+            -newer "$stage.stamp" -print -quit)" ]
 }
 
 # Several tests need it, perhaps at the same time; the first makes it.

@@ -16,8 +16,8 @@ trap 'rm -rf "$scratch"' EXIT
 # The tree at ~/ucxlike: links to the installed one, but for what has its prefix in it.
 settle_in()
 {
-    local tree=$scratch/home/ucxlike
-    mkdir -p "$tree" && cp -rs "$(realpath "$prefix")"/* "$tree/" || return
+    local installed tree=$scratch/home/ucxlike
+    installed=$(realpath -e "$prefix") && mkdir -p "$tree" && cp -rs "$installed"/* "$tree/" || return
     [ -e "$tree/lib/pkgconfig/ucxlike.pc" ] || ln -s "$(realpath "$libdir")" "$tree/lib" || return
     rm "$tree/lib/pkgconfig/ucxlike.pc" &&
         sed "s,^prefix=.*,prefix=$tree," "$libdir/pkgconfig/ucxlike.pc" >"$tree/lib/pkgconfig/ucxlike.pc"
