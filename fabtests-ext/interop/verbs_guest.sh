@@ -11,6 +11,7 @@ server=10.9.9.1
 # Emulated on cores that other tests want, too, all of it is slow: a limit is for what hangs.
 export PAIR_TIMEOUT=300
 limit=900
+[ -n "${VERBS_ALL:-}" ] && schedules=200 || schedules=5
 
 # program NAME PROGRAM [ARG...]: a test program of the build tree.
 program()
@@ -89,10 +90,13 @@ check "MPICH over verbs" env EXAMPLE_TRANSPORTS=verbs MPI_RANKS=2 JOB_TIMEOUT=$l
 pingpong ucxlike msg -S 64
 pingpong ucxlike msg -S 100000
 UCXLIKE_TEST_VERBS_ADDRESS=$server gtest prov_cm_schedule_test '*verbs*'
+UCXLIKE_TEST_TLS=verbs UCXLIKE_TEST_SCHEDULES=$schedules gtest prov_schedule_test '*verbs*'
 
-# UCP's suites over verbs. With shared memory beside it, which then carries nearly everything, those of which each kind
-# of lane has a part; with VERBS_ALL all.
+# UCP's suites over verbs.
 export UCXLIKE_TEST_ADDRESS=$server
+UCXLIKE_TEST_TLS=verbs UCXLIKE_TEST_SCHEDULES=$schedules gtest ucp_schedule_test '*verbs'
+# With shared memory beside it, which then carries nearly everything, those of which each kind of lane has a part; with
+# VERBS_ALL all.
 for suite in am buffers client_server compat ep fence listener memory probe rma stream tag wakeup; do
     beside=""
     case ${VERBS_ALL:+all}$suite in
