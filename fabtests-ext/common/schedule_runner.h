@@ -31,15 +31,15 @@ inline schedules wanted(const std::vector<unsigned> &kinds)
     return all;
 }
 
-// Progresses both sides while it exists, beside the thread that carries a schedule out.
-template <class Side>
+// Takes turns of its work while it exists, beside the thread that carries a schedule out.
+template <class Work>
 class second_thread {
   public:
-    second_thread(Side &a, Side &b)
-        : thread_([this, &a, &b] {
+    template <class... Args>
+    explicit second_thread(Args &&...args)
+        : work_(std::forward<Args>(args)...), thread_([this] {
               while (!over_) {
-                  a.only_progress();
-                  b.only_progress();
+                  work_.turn();
                   sched_yield();
               }
           })
@@ -52,6 +52,7 @@ class second_thread {
     }
 
   private:
+    Work work_;
     std::atomic<bool> over_ = false;
     std::thread thread_;
 };

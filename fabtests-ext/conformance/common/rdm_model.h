@@ -10,6 +10,7 @@
 #include "fabtests-ext/conformance/common/matching_model.h"
 #include "fabtests-ext/conformance/common/rdm_model_calls.h"
 
+#include <atomic>
 #include <memory>
 #include <netinet/in.h>
 #include <optional>
@@ -55,8 +56,10 @@ class side {
         b.await_joined();
     }
 
-    // Of another thread, beside the one that carries out the schedule.
-    void only_progress() { app_.progress(); }
+    fabric_side &app() { return app_; }
+
+    // Of the access of another thread; its context.
+    std::atomic<bool> other_thread_over = true;
 
     void carry_out(const schedule::step &s)
     {
@@ -109,6 +112,16 @@ class side {
         await([this] { return matching_.calls.empty(); });
     }
 
+    template <class Condition>
+    void await(Condition &&condition)
+    {
+        auto limit = std::chrono::steady_clock::now() + schedule::waiting;
+        while (!condition()) {
+            REQUIRE(std::chrono::steady_clock::now() < limit);
+            progress();
+        }
+    }
+
   private:
     options make_options(bool shared)
     {
@@ -125,16 +138,6 @@ class side {
     }
 
     fid_ep *receiver() { return srx_ ? srx_ : app_.ep; }
-
-    template <class Condition>
-    void await(Condition &&condition)
-    {
-        auto limit = std::chrono::steady_clock::now() + schedule::waiting;
-        while (!condition()) {
-            REQUIRE(std::chrono::steady_clock::now() < limit);
-            progress();
-        }
-    }
 
     void progress()
     {
@@ -394,6 +397,11 @@ class side {
             entry.op_context = error.op_context;
         } else {
             REQUIRE_EQ(n, 1);
+        }
+        if (entry.op_context == &other_thread_over) {
+            REQUIRE_EQ(error.err, 0);
+            other_thread_over = true;
+            return;
         }
         auto *c = static_cast<call *>(entry.op_context);
         REQUIRE(matching_.under_way(c));

@@ -21,11 +21,9 @@ namespace ucp_model {
 using namespace ucp_test;
 using schedule::length_of, schedule::longest, schedule::slot, schedule::slots;
 
-inline const double seconds = static_cast<double>(schedule::waiting.count());
-
 class side {
   public:
-    explicit side(const options &o) : self_(o), active_(self_.worker)
+    explicit side(const options &o) : self_(o), active_(self_.worker, messages)
     {
         ucp_am_handler_param_t p = {};
         p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
@@ -68,8 +66,7 @@ class side {
         b.finish();
     }
 
-    // Of another thread, beside the one that carries out the schedule.
-    void only_progress() { self_.progress(); }
+    entity &self() { return self_; }
 
     void carry_out(const schedule::step &s)
     {
@@ -399,8 +396,8 @@ class side {
         p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
         p.flags = how % 3 == 0 ? UCP_AM_SEND_FLAG_EAGER : how % 3 == 1 ? UCP_AM_SEND_FLAG_RNDV : 0;
         other_->active_.expect(h);
-        c->request = ucp_am_send_nbx(ep_, active_messages::id, &c->header, sizeof(c->header),
-                                     c->data.data(), length, &p);
+        c->request = ucp_am_send_nbx(ep_, messages, &c->header, sizeof(c->header), c->data.data(),
+                                     length, &p);
         REQUIRE(!UCS_PTR_IS_ERR(c->request));
     }
 

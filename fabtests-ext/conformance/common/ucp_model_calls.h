@@ -35,7 +35,8 @@ inline const std::vector<unsigned> kinds = {
 
 constexpr ucp_tag_t tags = 4, all_tags = ~ucp_tag_t(0xff), one_tag = ~ucp_tag_t(0),
                     marker = 1 << 16;
-constexpr unsigned farewell = 8; // an active message
+inline const double seconds = static_cast<double>(schedule::waiting.count());
+constexpr unsigned messages = 7, farewell = 8, visits = 9; // active messages
 
 struct message {
     ucp_tag_t tag = 0;

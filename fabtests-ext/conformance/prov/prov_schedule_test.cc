@@ -3,10 +3,11 @@
 // Random schedules of two RDM endpoints against a model of what fi_msg(3), fi_tagged(3) and
 // fi_rma(3) promise: messages of each kind and size, receives with masks and short buffers, peek,
 // claim, discard, cancel, puts and gets, messages to a group that is left and joined again, with
-// receive contexts of their own and shared ones, and with a second thread that progresses both.
+// receive contexts of their own and shared ones, and with a second thread that accesses
+// memory of its own.
 #include "fabtests-ext/common/schedule_runner.h"
 #include "fabtests-ext/common/transports.h"
-#include "fabtests-ext/conformance/common/rdm_model.h"
+#include "fabtests-ext/conformance/common/rdm_model_beside.h"
 
 #include <optional>
 
@@ -27,11 +28,11 @@ std::string run(const variant &v, const schedule::schedules &all, std::atomic<si
             side a(how == way::shared), b(how == way::shared);
             a.know(b);
             b.know(a);
-            std::optional<schedule::second_thread<side>> helper;
-            if (how == way::two_threads) {
-                helper.emplace(a, b);
-            }
             side::meet(a, b);
+            std::optional<schedule::second_thread<beside>> other;
+            if (how == way::two_threads) {
+                other.emplace(a, b);
+            }
             for (const schedule::steps &steps : all) {
                 schedule::carry_out(steps, a, b);
                 ++*done;

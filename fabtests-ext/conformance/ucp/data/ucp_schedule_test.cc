@@ -3,10 +3,11 @@
 // Random schedules of two workers against a model of what ucp.h promises: tagged messages of each
 // size and datatype, synchronous ones, receives with masks and short buffers, probe with and
 // without removal, cancel, puts and gets, streams, active messages, flush, close, also in
-// callbacks, and with a second thread that progresses both workers.
+// callbacks, and with a second thread that has endpoints of its own.
 #include "fabtests-ext/common/schedule_runner.h"
 #include "fabtests-ext/common/strict_cores.h"
 #include "fabtests-ext/conformance/common/ucp_model.h"
+#include "fabtests-ext/conformance/common/ucp_model_beside.h"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -20,9 +21,9 @@ const bool found_by_path = use_strict_cores();
 void carry_out(const options &o, const schedule::schedules &all, std::atomic<size_t> *done)
 {
     side a(o), b(o);
-    std::optional<schedule::second_thread<side>> helper;
+    std::optional<schedule::second_thread<beside>> other;
     if (o.thread_mode == UCS_THREAD_MODE_MULTI) {
-        helper.emplace(a, b);
+        other.emplace(o, a.self(), b.self());
     }
     for (const schedule::steps &steps : all) {
         side::meet(a, b);
