@@ -24,7 +24,7 @@ short=${REPORT_SHORT:-no}
 if [ "$short" = yes ]; then
     rounds=${REPORT_ROUNDS:-1} sizes=${REPORT_SIZES:-8 4096 1048576}
     counts=${REPORT_COUNTS:-8 32}
-    bytes=$((8 << 20)) most_latency=500 most_bandwidth=5000 milliseconds=50 connections=50 endpoints=100
+    bytes=$((8 << 20)) most_latency=5000 most_bandwidth=50000 milliseconds=50 connections=50 endpoints=100
 else
     rounds=${REPORT_ROUNDS:-3} sizes=${REPORT_SIZES:-$(for ((i = 0; i <= 24; i++)); do echo $((1 << i)); done)}
     counts=${REPORT_COUNTS:-16 64 256}
