@@ -24,7 +24,7 @@ struct am_header {
 
 class active_messages {
   public:
-    active_messages(ucp_worker_h worker, unsigned number) : id(number), worker_(worker)
+    active_messages(ucp_worker_h worker, unsigned id) : worker_(worker)
     {
         ucp_am_handler_param_t p = {};
         p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
@@ -42,8 +42,6 @@ class active_messages {
         REQUIRE(ucp_worker_set_am_recv_handler(worker, &p) == UCS_OK);
     }
     active_messages(const active_messages &) = delete;
-
-    const unsigned id;
 
     void expect(const am_header &h)
     {
