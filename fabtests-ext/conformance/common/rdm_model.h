@@ -122,6 +122,21 @@ class side {
         }
     }
 
+    // Whose put completes when it has been delivered.
+    ssize_t post_access(unsigned what, char *data, fi_rma_iov at, void *context)
+    {
+        iovec iov = {data, at.len};
+        fi_msg_rma m = {};
+        m.msg_iov = &iov;
+        m.iov_count = 1;
+        m.rma_iov = &at;
+        m.rma_iov_count = 1;
+        m.addr = app_.peer;
+        m.context = context;
+        return what == put ? fi_writemsg(app_.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE)
+                           : fi_readmsg(app_.ep, &m, FI_COMPLETION);
+    }
+
   private:
     options make_options(bool shared)
     {
@@ -363,20 +378,9 @@ class side {
         if (what == get) {
             memcpy(there, bytes.data(), length);
         }
-        iovec iov = {c->data.data(), length};
         fi_rma_iov at = {other_->open_at_.address + number * slot, length, other_->open_at_.key};
-        fi_msg_rma m = {};
-        m.msg_iov = &iov;
-        m.iov_count = 1;
-        m.rma_iov = &at;
-        m.rma_iov_count = 1;
-        m.addr = app_.peer;
-        m.context = c;
-        uint64_t flags = FI_COMPLETION | (what == put ? FI_DELIVERY_COMPLETE : 0);
         c->peeks = true; // it stays after its completion
-        start([&] {
-            return what == put ? fi_writemsg(app_.ep, &m, flags) : fi_readmsg(app_.ep, &m, flags);
-        });
+        start([&] { return post_access(what, c->data.data(), at, c); });
         await([&] { return c->over; });
         REQUIRE(schedule::same(what == put ? there : c->data.data(), bytes.data(), length));
         forget(c);

@@ -55,19 +55,10 @@ class beside {
 
     bool begin()
     {
-        iovec iov = {(reads() ? in_ : out_).data(), length_};
-        fi_rma_iov at = {open_at_.address, length_, open_at_.key};
-        fi_msg_rma m = {};
-        m.msg_iov = &iov;
-        m.iov_count = 1;
-        m.rma_iov = &at;
-        m.rma_iov_count = 1;
-        m.addr = from_.app().peer;
-        m.context = &from_.other_thread_over;
         from_.other_thread_over = false;
-        fid_ep *ep = from_.app().ep;
-        ssize_t r = reads() ? fi_readmsg(ep, &m, FI_COMPLETION)
-                            : fi_writemsg(ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+        ssize_t r =
+            from_.post_access(reads() ? get : put, (reads() ? in_ : out_).data(),
+                              {open_at_.address, length_, open_at_.key}, &from_.other_thread_over);
         REQUIRE(r == 0 || r == -FI_EAGAIN);
         if (r != 0) {
             from_.other_thread_over = true;

@@ -3,8 +3,8 @@
 // Random schedules of two RDM endpoints against a model of what fi_msg(3), fi_tagged(3) and
 // fi_rma(3) promise: messages of each kind and size, receives with masks and short buffers, peek,
 // claim, discard, cancel, puts and gets, messages to a group that is left and joined again, with
-// receive contexts of their own and shared ones, and with a second thread that accesses
-// memory of its own.
+// receive contexts of their own and shared ones, and with a second thread that accesses memory
+// of its own.
 #include "fabtests-ext/common/schedule_runner.h"
 #include "fabtests-ext/common/transports.h"
 #include "fabtests-ext/conformance/common/rdm_model_beside.h"
