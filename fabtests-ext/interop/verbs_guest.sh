@@ -92,11 +92,9 @@ pingpong ucxlike msg -S 100000
 UCXLIKE_TEST_VERBS_ADDRESS=$server gtest prov_cm_schedule_test '*verbs*'
 UCXLIKE_TEST_TLS=verbs UCXLIKE_TEST_SCHEDULES=$schedules gtest prov_schedule_test '*verbs*'
 
-# UCP's suites over verbs.
+# UCP's suites over verbs. With shared memory beside it, which then carries nearly everything, those of which each kind
+# of lane has a part; with VERBS_ALL all.
 export UCXLIKE_TEST_ADDRESS=$server
-UCXLIKE_TEST_TLS=verbs UCXLIKE_TEST_SCHEDULES=$schedules gtest ucp_schedule_test '*verbs'
-# With shared memory beside it, which then carries nearly everything, those of which each kind of lane has a part; with
-# VERBS_ALL all.
 for suite in am buffers client_server compat ep fence listener memory probe rma stream tag wakeup; do
     beside=""
     case ${VERBS_ALL:+all}$suite in
@@ -105,6 +103,7 @@ for suite in am buffers client_server compat ep fence listener memory probe rma 
     UCXLIKE_TEST_TLS="verbs $beside" gtest ucp_${suite}_test '*verbs'
 done
 UCXLIKE_TEST_TLS=verbs gtest ucp_region_cache_test '*verbs'
+UCXLIKE_TEST_TLS=verbs UCXLIKE_TEST_SCHEDULES=$schedules gtest ucp_schedule_test '*verbs'
 export UCXLIKE_TEST_TLS="verbs ofi_shm,verbs"
 export UCX_MAX_RMA_RAILS=2
 for suite in rma fence; do
