@@ -9,6 +9,13 @@ top=$(cd "$here/../.." && pwd)
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 
+# The clock of time_left.sh, which stands still: once unset, SECONDS is a variable like any other.
+stop_clock()
+{
+    unset SECONDS
+    SECONDS=0
+}
+
 # at SECONDS TEXT: what is left then.
 at()
 {
@@ -22,7 +29,7 @@ at()
 corrects_what_is_left()
 (
     . "$here/time_left.sh"
-    SECONDS=0
+    stop_clock
     expect compile 60 && expect test 120 && expect report 20
     at 0 '3:20 left' && begin_step compile && at 0 '3:20 left' && at 30 '2:50 left' || return
     # Twice as long as known: so will the rest.
@@ -34,7 +41,7 @@ corrects_what_is_left()
 tells_nothing_of_what_is_not_expected()
 (
     . "$here/time_left.sh"
-    SECONDS=0
+    stop_clock
     begin_step compile
     at 100 ''
 )
