@@ -13,11 +13,12 @@
 // compared:
 //   struct P {
 //       struct/using pattern, key;
-//       static bool is_exact(const pattern &);              // can be looked up by hash
+//       static bool is_exact(const pattern &);
 //       static bool matches(const pattern &, const key &);
-//       static uint64_t hash(const pattern &);              // equal to hash(key) for every key
-//       that an exact one fits static uint64_t hash(const key &);
+//       static uint64_t hash(const pattern &);
+//       static uint64_t hash(const key &);
 //   };
+// A pattern that is exact is looked up by its hash, which equals that of every key that it fits.
 // Entries are intrusive and owned by the caller, which derives from them or embeds them. No locks.
 #pragma once
 

@@ -16,47 +16,43 @@
 // the call that posted the operation. They may post, destroy the endpoint they came from, and free
 // what they were given.
 //
-// Endpoint                 returns, and what it means
+// What the methods of an endpoint return, and what it means:
+//   - am_short, put_short: UCS_OK: the buffer can be used again. NO_RESOURCE: nothing was taken,
+//     and the caller tries again after progress() or through pending_add(). Any other error:
+//     nothing was taken, and the error is the endpoint's.
+//   - am_bcopy, put_bcopy: the number of bytes that `pack` wrote, or a status as above. `pack` runs
+//     inside the call, once, and only when there is room.
+//   - am_zcopy, put_zcopy, get_*, atomic*: UCS_OK: done. INPROGRESS: the buffers belong to the
+//     transport until the completion is called; without one, only flush() tells.
+//   - pending_add: UCS_OK: the request is called from progress() when there may be room. BUSY:
+//     there is room now.
+//   - pending_purge: gives every waiting request to the callback and forgets it.
+//   - flush: UCS_OK: everything posted is complete at the peer's memory or handed to its queue.
+//     INPROGRESS: the completion tells. With CANCEL it ends everything posted with
+//     UCS_ERR_CANCELED.
+//   - fence: what is posted afterwards takes effect after what was posted before.
+//   - check: finds out whether the peer is there; a failure goes to the error handler.
+//   - destroy: no completion of the endpoint is called afterwards; the endpoint frees itself.
 //
-//   am_short, put_short    UCS_OK: the buffer can be used again. NO_RESOURCE: nothing was taken;
-//   again after progress()
-//                          or through pending_add(). Any other error: nothing was taken, and it is
-//                          the endpoint's.
-//   am_bcopy, put_bcopy    The number of bytes that `pack` wrote, or a status as above. `pack` runs
-//   inside the call, once,
-//                          and only when there is room.
-//   am_zcopy, put_zcopy,   UCS_OK: done. INPROGRESS: the buffers belong to the transport until the
-//   completion is called. get_*, atomic*         completion nullptr: only flush() tells. Order:
-//   active messages of an endpoint arrive in the
-//                          order in which they were posted, whatever their size and call; puts,
-//                          gets and atomics may overtake each other and the messages, but for
-//                          fence().
-//   pending_add            UCS_OK: the request is called from progress() when there may be room.
-//   BUSY: there is room now. pending_purge          Gives every waiting request to the callback and
-//   forgets it. flush                  UCS_OK: everything posted is complete at the peer's memory
-//   or handed to its queue. INPROGRESS:
-//                          the completion tells. With CANCEL: ends everything posted with
-//                          UCS_ERR_CANCELED.
-//   fence                  What is posted afterwards takes effect after what was posted before.
-//   check                  Finds out whether the peer is there; a failure goes to the error
-//   handler. destroy                No completion of the endpoint is called afterwards; the
-//   endpoint frees itself.
+// Order. Active messages of an endpoint arrive in the order in which they were posted, whatever
+// their size and call. Puts, gets and atomics may overtake each other and the messages, but for
+// fence().
 //
-// Interface
-//
-//   create_ep              Outputs are written only on success. UNREACHABLE, INVALID_ADDR: the
-//   address is not one of
-//                          ours, or leads to nobody. An address is a claim of the peer's: it is
-//                          tried, not believed.
-//   query                  What the interface can do. It does not change while the interface is
-//   open. is_reachable           Whether create_ep would work; it may try. progress One round:
-//   arrived messages, completions, waiting requests, in this order. Returns how many
-//                          events it had; a bounded number, and in time that does not grow with the
-//                          number of peers.
-//   event_fd_get           A descriptor that becomes readable after event_arm() when there is
-//   something to progress. event_arm              UCS_OK: whatever comes from now on makes the
-//   descriptor readable. BUSY: something is there. close                  Every endpoint was
-//   destroyed. Frees the interface; nothing of it is left in any file system.
+// What the methods of an interface return, and what it means:
+//   - create_ep: outputs are written only on success. UNREACHABLE, INVALID_ADDR: the address is not
+//     one of ours, or leads nowhere. An address is a claim of the peer's: it is tried, not
+//     believed.
+//   - query: what the interface can do. It does not change while the interface is open.
+//   - is_reachable: whether create_ep would work; it may try.
+//   - progress: one round: arrived messages, completions, waiting requests, in this order. Returns
+//     how many events it had: a bounded number, and in time that does not grow with the number of
+//     peers.
+//   - event_fd_get: a descriptor that becomes readable after event_arm() when there is something to
+//     progress.
+//   - event_arm: UCS_OK: whatever comes from now on makes the descriptor readable. BUSY: something
+//     is there already.
+//   - close: every endpoint was destroyed. Frees the interface; nothing of it is left in any file
+//     system.
 //
 // Errors. An endpoint fails once: set_failed() of the base class, then the error handler, once,
 // from progress(). What was in flight ends with that status before.
