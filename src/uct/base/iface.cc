@@ -39,15 +39,15 @@ ucs_status_t misaligned_atomic(uint64_t address, size_t size)
     return UCS_ERR_INVALID_PARAM;
 }
 
-ep::ep(uct::iface &owner) : uct_ep{&owner}, owner_(owner) {}
+ep::ep(uct::iface &owner) : uct_ep{&owner} {}
 
 ep::~ep()
 {
     if (waiting_link_.linked()) {
         waiting_link_.unlink();
     }
-    if (owner_.current_ == this) {
-        owner_.current_ = nullptr;
+    if (interface().current_ == this) {
+        interface().current_ = nullptr;
     }
     if (counted_) {
         ucs::stats::close_lane(static_cast<uct_ep *>(this));
@@ -59,7 +59,7 @@ void ep::update_ready()
     bool alive = connected_ && status_ == UCS_OK;
     ready_ = alive && !held_ && (pending_.empty() || dispatching_);
     if (alive && !ready_ && !dispatching_ && !waiting_link_.linked()) {
-        owner_.waiting_.push_back(this);
+        interface().waiting_.push_back(this);
     }
 }
 
@@ -106,7 +106,7 @@ void ep::set_failed(ucs_status_t status)
 ucs_status_t ep::pending_add(uct_pending_req_t *request, unsigned)
 {
     // BUSY sends the caller back to its send, which either goes or tells the error.
-    if (status_ != UCS_OK || (ready_ && stalled_round_ != owner_.round_)) {
+    if (status_ != UCS_OK || (ready_ && stalled_round_ != interface().round_)) {
         return UCS_ERR_BUSY;
     }
     auto *node = new (pending_node::of(request)) pending_node;

@@ -73,7 +73,7 @@ class ep : public uct_ep {
     bool has_pending() const { return !pending_.empty(); }
     uint64_t round() const; // of the interface's progress
 
-    uct::iface &owner_;
+    uct::iface &interface() const;
 
   private:
     void update_ready();
@@ -176,14 +176,19 @@ class iface : public uct_iface {
     ucs::list<ep, &ep::waiting_link_> waiting_;
 };
 
+inline uct::iface &ep::interface() const
+{
+    return static_cast<uct::iface &>(*uct_ep::iface);
+}
+
 inline uint64_t ep::round() const
 {
-    return owner_.round_;
+    return interface().round_;
 }
 
 inline ucs_status_t ep::no_resource()
 {
-    stalled_round_ = owner_.round_;
+    stalled_round_ = interface().round_;
     return UCS_ERR_NO_RESOURCE;
 }
 

@@ -46,7 +46,7 @@ class ep final : public uct::ep {
   private:
     ~ep() = default;
 
-    self::iface &home() { return static_cast<self::iface &>(owner_); }
+    self::iface &home() { return static_cast<self::iface &>(interface()); }
 };
 
 const uct_iface_ops_t &operations();

@@ -14,7 +14,7 @@ ep::ep(sm::iface &home) : uct::ep(home) {}
 
 iface &ep::home() const
 {
-    return static_cast<sm::iface &>(owner_);
+    return static_cast<sm::iface &>(interface());
 }
 
 void ep::attach(peer &to)

@@ -122,7 +122,7 @@ class ep final : public uct::ep {
   private:
     friend class ofi::iface;
 
-    ofi::iface &owner() const { return static_cast<ofi::iface &>(owner_); }
+    ofi::iface &owner() const { return static_cast<ofi::iface &>(interface()); }
     bool post_held() override;
 
     UCS_NOINLINE ucs_status_t am_short_buffered(uint8_t id, uint64_t header, const void *payload,
