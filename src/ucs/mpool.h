@@ -76,6 +76,8 @@ class mpool_base {
     }
 
     size_t used() const { return used_; }
+    // get() gives an object, or fails for want of memory alone.
+    bool available() const { return free_ || total_ < params_.max; }
 
     // Of every object, whether it is in use or not.
     template <class Call>

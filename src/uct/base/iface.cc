@@ -43,9 +43,7 @@ ep::ep(uct::iface &owner) : uct_ep{&owner} {}
 
 ep::~ep()
 {
-    if (waiting_link_.linked()) {
-        waiting_link_.unlink();
-    }
+    interface().waiting_.remove(*this);
     if (interface().current_ == this) {
         interface().current_ = nullptr;
     }
@@ -58,15 +56,22 @@ void ep::update_ready()
 {
     bool alive = connected_ && status_ == UCS_OK;
     ready_ = alive && !held_ && (pending_.empty() || dispatching_);
-    if (alive && !ready_ && !dispatching_ && !waiting_link_.linked()) {
-        interface().waiting_.push_back(this);
+    if (alive && !ready_ && !dispatching_ && !waits()) {
+        interface().waiting_.add(*this, !held_ && is_full());
     }
 }
 
 void ep::hold()
 {
     held_ = true;
+    lacks = nullptr;
+    interface().waiting_.remove(*this);
     update_ready();
+}
+
+void ep::wake()
+{
+    interface().waiting_.wake(*this);
 }
 
 ucs_status_t ep::not_ready()
@@ -86,9 +91,7 @@ void ep::set_connected()
 void ep::suspend()
 {
     connected_ = false;
-    if (waiting_link_.linked()) {
-        waiting_link_.unlink();
-    }
+    interface().waiting_.remove(*this);
     update_ready();
 }
 
@@ -97,9 +100,7 @@ void ep::set_failed(ucs_status_t status)
     if (status_ == UCS_OK) {
         status_ = status;
     }
-    if (waiting_link_.linked()) {
-        waiting_link_.unlink();
-    }
+    interface().waiting_.remove(*this);
     update_ready();
 }
 
@@ -122,9 +123,7 @@ void ep::pending_purge(uct_pending_purge_callback_t callback, void *arg)
             callback(node->request(), arg);
         }
     }
-    if (waiting_link_.linked()) {
-        waiting_link_.unlink();
-    }
+    interface().waiting_.remove(*this);
     update_ready();
 }
 
@@ -246,40 +245,33 @@ void iface::progress_disable(unsigned flags)
 
 unsigned iface::dispatch_pending()
 {
-    // Each endpoint once per round, so that one cannot starve the others; those that still wait
-    // queue up again behind.
-    unsigned count = 0;
-    ucs::list<ep, &ep::waiting_link_> turn;
-    turn.splice_back(waiting_);
-    while (ep *waiting = turn.pop_front()) {
-        count += dispatch(waiting);
-    }
-    return count;
+    return waiting_.round([this](waiter &w) { return dispatch(static_cast<ep *>(&w)); });
 }
 
-unsigned iface::dispatch(ep *waiting)
+unsigned iface::dispatch(ep *e)
 {
     unsigned count = 0;
-    if (waiting->held_) {
-        if (!waiting->post_held()) {
-            waiting->update_ready();
+    e->lacks = nullptr;
+    if (e->held_) {
+        if (!e->post_held()) {
+            e->update_ready();
             return 0;
         }
-        waiting->held_ = false;
+        e->held_ = false;
         ++count;
     }
-    current_ = waiting;
-    waiting->dispatching_ = true;
-    waiting->update_ready();
-    while (!waiting->held_ && !waiting->pending_.empty()) {
-        pending_node *node = waiting->pending_.pop_front();
+    current_ = e;
+    e->dispatching_ = true;
+    e->update_ready();
+    while (!e->held_ && !e->pending_.empty()) {
+        pending_node *node = e->pending_.pop_front();
         uct_pending_req_t *request = node->request();
         ucs_status_t status = request->func(request);
-        if (current_ != waiting) {
+        if (current_ != e) {
             return count + 1; // the request destroyed the endpoint
         }
         if (status != UCS_OK) {
-            waiting->pending_.push_front(new (node) pending_node);
+            e->pending_.push_front(new (node) pending_node);
         }
         if (status != UCS_OK && status != UCS_INPROGRESS) {
             break;
@@ -287,8 +279,8 @@ unsigned iface::dispatch(ep *waiting)
         ++count;
     }
     current_ = nullptr;
-    waiting->dispatching_ = false;
-    waiting->update_ready();
+    e->dispatching_ = false;
+    e->update_ready();
     return count;
 }
 

@@ -8,6 +8,7 @@
 #include "ucs/compiler.h"
 #include "ucs/list.h"
 #include "uct/base/am_trace.h"
+#include "uct/base/credits.h"
 #include "uct/base/iov.h"
 #include "uct/base/md.h"
 #include "uct/base/traffic.h"
@@ -39,7 +40,7 @@ struct pending_node {
 };
 static_assert(sizeof(pending_node) <= sizeof(uct_pending_req_t::priv));
 
-class ep : public uct_ep {
+class ep : public uct_ep, private waiter {
   public:
     explicit ep(uct::iface &owner);
     ep(const ep &) = delete;
@@ -53,6 +54,7 @@ class ep : public uct_ep {
     // What a send returns that found the endpoint not ready, or its queue full.
     UCS_NOINLINE ucs_status_t not_ready();
     ucs_status_t no_resource();
+    ucs_status_t no_resource(credits &of); // none was free
 
     ucs_status_t status() const { return status_; }
     bool connected() const { return connected_; }
@@ -69,6 +71,15 @@ class ep : public uct_ep {
     // everything: nothing is ready until post_held() has sent it.
     void hold();
     virtual bool post_held() { return true; }
+    // The endpoint's own operations on their way leave no room for another: when one of them has
+    // ended, operation_ended() follows.
+    virtual bool is_full() const { return false; }
+    void operation_ended()
+    {
+        if (UCS_UNLIKELY(parked)) {
+            wake();
+        }
+    }
 
     bool has_pending() const { return !pending_.empty(); }
     uint64_t round() const; // of the interface's progress
@@ -77,6 +88,7 @@ class ep : public uct_ep {
 
   private:
     void update_ready();
+    UCS_NOINLINE void wake();
 
     bool ready_ = false;
     bool connected_ = false;
@@ -84,7 +96,6 @@ class ep : public uct_ep {
     bool held_ = false;
     ucs_status_t status_ = UCS_OK;
     uint64_t stalled_round_ = 0; // the round of progress in which a send found no room
-    ucs::list_node waiting_link_;
     ucs::list<pending_node, &pending_node::link> pending_;
     ucs::stats::lane *counted_ = nullptr; // of an interface that counts
 };
@@ -137,7 +148,7 @@ class iface : public uct_iface {
     UCS_ALWAYS_INLINE unsigned progress_pending()
     {
         ++round_;
-        return UCS_LIKELY(waiting_.empty()) ? 0 : dispatch_pending();
+        return UCS_LIKELY(waiting_.idle()) ? 0 : dispatch_pending();
     }
 
     // What the worker polls, set by the transport before it may be enabled, and whether a poll
@@ -160,7 +171,7 @@ class iface : public uct_iface {
 
   private:
     UCS_NOINLINE unsigned dispatch_pending();
-    unsigned dispatch(ep *waiting);
+    unsigned dispatch(ep *e);
     static void enable_asked(void *arg);
 
     am_handler am_[UCT_AM_ID_MAX];
@@ -173,7 +184,7 @@ class iface : public uct_iface {
     std::atomic<unsigned> enable_later_{0}; // asked for by other threads
     uint64_t round_ = 1;
     ep *current_ = nullptr; // whose requests run; nullptr when it was destroyed by one of them
-    ucs::list<ep, &ep::waiting_link_> waiting_;
+    waiters waiting_;
 };
 
 inline uct::iface &ep::interface() const
@@ -188,8 +199,16 @@ inline uint64_t ep::round() const
 
 inline ucs_status_t ep::no_resource()
 {
+    lacks = nullptr;
     stalled_round_ = interface().round_;
     return UCS_ERR_NO_RESOURCE;
+}
+
+inline ucs_status_t ep::no_resource(credits &of)
+{
+    ucs_status_t status = no_resource();
+    lacks = &of;
+    return status;
 }
 
 // Logs that an argument of a data call is above its limit; returns UCS_ERR_INVALID_PARAM.

@@ -38,6 +38,8 @@
 // their size and call. Puts, gets and atomics may overtake each other and the messages, but for
 // fence().
 //
+// Room. A send that returns NO_RESOURCE says what it lacks: see credits.h.
+//
 // What the methods of an interface return, and what it means:
 //   - create_ep: outputs are written only on success. UNREACHABLE, INVALID_ADDR: the address is not
 //     one of ours, or leads nowhere. An address is a claim of the peer's: it is tried, not

@@ -149,6 +149,52 @@ TEST_P(uct_flow, 205_pending_waits_its_turn)
     expect_order(b().received);
 }
 
+// However many endpoints wait for room, a call of progress tries few of them, and none is
+// forgotten.
+TEST_P(uct_flow, a_round_of_progress_tries_few_of_the_endpoints_that_wait)
+{
+    if (alone()) {
+        GTEST_SKIP() << "its progress is the receiver's";
+    }
+    constexpr size_t most_tries = 16;
+    std::vector<waiting> all(2 * most_tries);
+    uint64_t next = 0;
+    for (waiting &w : all) {
+        w.request.func = waiting::run;
+        w.ep = a().connect(b());
+        w.done = true;
+        ASSERT_EQ(post([&] { return uct_ep_am_short(w.ep, 1, next, nullptr, 0); }), UCS_OK);
+        ++next;
+    }
+    ASSERT_TRUE(until([&] { return b().received.size() == next; }));
+
+    // Only the sender makes progress, until no endpoint finds room any more.
+    for (unsigned quiet = 0; quiet < 1000; ++quiet) {
+        size_t calls = 0;
+        for (waiting &w : all) {
+            if (w.done) {
+                quiet = 0;
+                fill(w.ep, &next);
+                w.header = next++;
+                w.done = false;
+                ASSERT_EQ(uct_ep_pending_add(w.ep, &w.request, 0), UCS_OK);
+            }
+            w.calls = 0;
+        }
+        uct_worker_progress(a().worker);
+        bool found_room = false;
+        for (const waiting &w : all) {
+            found_room |= w.done;
+            calls += static_cast<size_t>(w.calls);
+        }
+        EXPECT_TRUE(found_room || calls <= most_tries) << calls;
+    }
+    ASSERT_TRUE(until([&] {
+        return std::all_of(all.begin(), all.end(), [](const waiting &w) { return w.done; });
+    }));
+    EXPECT_TRUE(until([&] { return b().received.size() == next; })) << b().received.size();
+}
+
 TEST_P(uct_flow, a_flood_into_few_receive_buffers_arrives_in_order)
 {
     if (alone() || std::string(GetParam()) == "sm") {

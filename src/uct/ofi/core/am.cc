@@ -46,7 +46,7 @@ ucs_status_t ep::am_short_buffered(uint8_t id, uint64_t header, const void *payl
     }
     buffer_op *b = get_send_buffer();
     if (!b) {
-        return no_resource();
+        return no_buffer();
     }
     memcpy(b->data, &header, sizeof(header));
     copy_bytes(b->data + sizeof(header), payload, length);
@@ -68,7 +68,7 @@ ucs_status_t ep::am_short_iov(uint8_t id, const uct_iov_t *iov, size_t count)
     }
     buffer_op *b = get_send_buffer();
     if (UCS_UNLIKELY(!b)) {
-        return no_resource();
+        return no_buffer();
     }
     send_small(b, id, gather(b->data, iov, count), burst_alone);
     return UCS_OK;
@@ -84,7 +84,7 @@ ssize_t ep::am_bcopy(uint8_t id, uct_pack_callback_t pack, void *arg, unsigned f
     }
     buffer_op *b = get_send_buffer();
     if (UCS_UNLIKELY(!b)) {
-        return no_resource();
+        return no_buffer();
     }
     return send_small(b, id, pack(b->data, arg),
                       UCS_UNLIKELY(flags & UCT_SEND_FLAG_BATCH) ? announced_alone : burst_alone);
@@ -256,7 +256,7 @@ ucs_status_t ep::am_zcopy(uint8_t id, const void *header, unsigned header_length
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
-        return no_resource();
+        return no_buffer();
     }
     // The header is the caller's again when we return.
     copy_bytes(b->data, header, header_length);

@@ -81,7 +81,7 @@ UCS_ALWAYS_INLINE ucs_status_t ep::atomic(bool fetches, unsigned op, T value, T 
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
-        return no_resource();
+        return no_buffer();
     }
     memcpy(b->data, &value, sizeof(value));
     memcpy(b->data + atomic_compare, &compare, sizeof(compare));

@@ -295,13 +295,12 @@ void iface::finish(op *o, ucs_status_t status)
         o->link.unlink();
         if (o->owner) {
             o->owner->copies_ -= o->copied;
+            o->owner->marks_ -= o->mark;
+            o->owner->operation_ended();
             o->owner->take_marks(marks);
         }
     }
     ended(o->sequence);
-    if (UCS_UNLIKELY(o->mark) && o->owner) {
-        --o->owner->marks_;
-    }
     uct_completion_t *completion = o->completion;
     if (UCS_UNLIKELY(o->what >= op::kind::get_bcopy)) {
         finish_special(o, status);

@@ -51,6 +51,11 @@ void ep::refused()
     }
 }
 
+ucs_status_t ep::no_buffer()
+{
+    return window_full() ? no_resource() : no_resource(owner().buffers_);
+}
+
 ucs_status_t ep::post_failed(ssize_t ret)
 {
     if (UCS_LIKELY(ret == -FI_EAGAIN)) {

@@ -116,14 +116,17 @@ class ep final : public uct::ep {
     // nullptr: there is no room for a message that is copied.
     buffer_op *get_send_buffer()
     {
-        return backlog_full() || copies_full() || window_full() ? nullptr : owner().get_buffer();
+        return is_full() || window_full() ? nullptr : owner().get_buffer();
     }
+    // What a send returns that got none.
+    UCS_NOINLINE ucs_status_t no_buffer();
 
   private:
     friend class ofi::iface;
 
     ofi::iface &owner() const { return static_cast<ofi::iface &>(interface()); }
     bool post_held() override;
+    bool is_full() const override { return backlog_full() || copies_full(); }
 
     UCS_NOINLINE ucs_status_t am_short_buffered(uint8_t id, uint64_t header, const void *payload,
                                                 unsigned length);

@@ -70,7 +70,14 @@ class iface : public uct::iface {
     void init_receive(receive_op *r) { receives_->init(r); }
     // An operation is over, or the core is done with it.
     static void left_order(buffer_op *b);
-    void put(op *o) { (o->has_buffer ? buffers_ : ops_).put(o); }
+    void put(op *o)
+    {
+        if (o->has_buffer) {
+            buffers_.put(o);
+        } else {
+            ops_.put(o);
+        }
+    }
 
     // Reads what the completion queue has, up to one batch, and runs handlers and completions.
     unsigned poll_cq() { return poll_cq(cq_.get()) + (tx_cq_ ? poll_cq(tx_cq_.get()) : 0); }
@@ -209,7 +216,7 @@ class iface : public uct::iface {
     UCS_NOINLINE unsigned cq_error(fid_cq *cq, ssize_t ret);
 
     ucs::mpool_base ops_;
-    ucs::mpool_base buffers_;
+    credits buffers_;
     std::shared_ptr<receive_pool> receives_;
     std::shared_ptr<receive_budget> budget_; // nullptr: this one takes no part in it
     receive_share share_;

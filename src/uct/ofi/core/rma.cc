@@ -46,7 +46,7 @@ ucs_status_t ep::put_short(const void *buffer, unsigned length, uint64_t remote,
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
-        return no_resource();
+        return no_buffer();
     }
     copy_bytes(b->data, buffer, length);
     return write_buffer(b, length, to_memory, remote, key);
@@ -70,7 +70,7 @@ ssize_t ep::put_bcopy(uct_pack_callback_t pack, void *arg, uint64_t remote, uct_
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
-        return no_resource();
+        return no_buffer();
     }
     size_t length = pack(b->data, arg);
     if (UCS_UNLIKELY(length == 0 || !has_key)) {
@@ -225,7 +225,7 @@ ucs_status_t ep::get_bcopy(uct_unpack_callback_t unpack, void *arg, size_t lengt
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
-        return no_resource();
+        return no_buffer();
     }
     b->unpack = unpack;
     b->arg = arg;

@@ -57,7 +57,7 @@ ssize_t ep::tag_eager_bcopy(uct_tag_t tag, uint64_t imm, uct_pack_callback_t pac
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
-        return no_resource();
+        return no_buffer();
     }
     size_t length = pack(b->data + sizeof(tag_prefix), arg);
     write_prefix(b->data, tag, imm, length);
@@ -106,7 +106,7 @@ ucs_status_t ep::tag_eager_zcopy(uct_tag_t tag, uint64_t imm, const uct_iov_t *i
     }
     buffer_op *b = owner().get_buffer();
     if (UCS_UNLIKELY(!b)) {
-        return no_resource();
+        return no_buffer();
     }
     write_prefix(b->data, tag, imm, length);
     auto &[pieces, descs] = b->pieces;

@@ -28,7 +28,7 @@ ucs_status_t batch::add(uint8_t id, const void *head, size_t head_length, const 
     if (!begun()) {
         gathered_ = sender_.get_send_buffer();
         if (UCS_UNLIKELY(!gathered_)) {
-            return sender_.no_resource();
+            return sender_.no_buffer();
         }
         gathered_->length = 0;
         begun_at_ = now;

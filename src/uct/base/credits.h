@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What sends of an interface may lack, and the endpoints that wait for it. A round of progress
+// serves those whose turn has come, so that it costs the same with ten that wait and with ten
+// thousand. An endpoint waits for one of these:
+//   - Credits, which the endpoints of the interface share. The first go on when some came back.
+//   - The end of an operation of its own, which calls wake().
+//   - Room of which nobody tells, as in the queue of a core or in a peer's inbox. A few of those
+//     that wait for it try again in each round, by turns.
+#pragma once
+
+#include "ucs/list.h"
+#include "ucs/mpool.h"
+
+#include <cstddef>
+
+namespace uct {
+
+class credits;
+
+// An endpoint's place among those that wait.
+struct waiter {
+    ucs::list_node wait_link;
+    credits *lacks =
+        nullptr;         // what the last send that found no room wanted; nullptr: anything else
+    bool parked = false; // until wake(); in no list
+
+    bool waits() const { return wait_link.linked() || parked; }
+};
+
+// A bounded number of objects that sends take and give back. Used by the interface's thread.
+class credits {
+  public:
+    explicit credits(const ucs::mpool_base::params &params) : pool_(params) {}
+
+    void *get() { return pool_.get(); } // nullptr: none is free
+    void put(void *object) { pool_.put(object); }
+    bool available() const { return pool_.available(); }
+
+  private:
+    friend class waiters;
+
+    ucs::mpool_base pool_;
+    ucs::list<waiter, &waiter::wait_link> waiting_;
+    ucs::list_node link_; // among those that somebody lacks
+};
+
+// Those of one interface. Whoever waits is removed before it is destroyed.
+class waiters {
+  public:
+    // Most of one kind that a round serves in vain.
+    static constexpr unsigned most_vain = 16;
+
+    bool empty() const { return count_ == 0; }
+    bool idle() const { return listed_ == 0; } // there is nothing that a round may serve
+
+    // w: waits for nothing yet. parks: for wake() alone, otherwise for what it lacks.
+    void add(waiter &w, bool parks);
+    void remove(waiter &w); // also one that does not wait
+    // It is served in the next round, whatever it waited for.
+    void wake(waiter &w);
+
+    // serve(waiter): returns how much was done; 0: still no room. It may add, remove and destroy
+    // any of them, and begin a round itself. Each waiter is served once, in the order in which they
+    // came; those that wait on are behind the others in the next round. Returns the sum.
+    template <class Serve>
+    unsigned round(Serve &&serve)
+    {
+        unsigned count = 0;
+        ucs::list<credits, &credits::link_> lacking;
+        lacking.splice_back(lacking_);
+        while (credits *c = lacking.pop_front()) {
+            count += serve_first(
+                c->waiting_, [c] { return c->available(); }, serve);
+            if (!c->waiting_.empty() && !c->link_.linked()) {
+                lacking_.push_back(c);
+            }
+        }
+        return count + serve_first(
+                           trying_, [] { return true; }, serve);
+    }
+
+  private:
+    using list = ucs::list<waiter, &waiter::wait_link>;
+
+    template <class MayGoOn, class Serve>
+    unsigned serve_first(list &waiting, MayGoOn &&may_go_on, Serve &&serve)
+    {
+        list turn;
+        turn.splice_back(waiting);
+        unsigned count = 0;
+        for (unsigned vain = 0; vain < most_vain && may_go_on();) {
+            waiter *w = turn.pop_front();
+            if (!w) {
+                break;
+            }
+            --listed_;
+            --count_;
+            unsigned done = serve(*w);
+            vain += done == 0;
+            count += done;
+        }
+        turn.splice_back(waiting);
+        waiting.splice_back(turn);
+        return count;
+    }
+
+    list trying_;
+    ucs::list<credits, &credits::link_> lacking_; // that somebody waits for
+    size_t count_ = 0;                            // of all that wait,
+    size_t listed_ = 0;                           // and of those that are not parked
+};
+
+} // namespace uct
