@@ -79,7 +79,7 @@ UCS_NOINLINE ucs_status_t deliver_kept(ucp_worker *worker, const am_handler *h,
                                        unsigned uct_flags) noexcept
 {
     bool keep;
-    recv_desc *desc = desc_keep(worker, msg, head, length, uct_flags, &keep);
+    recv_desc *desc = worker->proto->descs.keep(msg, head, length, uct_flags, &keep);
     if (!desc) {
         ucs_error("worker %p: no memory to keep an active message of %zu bytes: it is lost",
                   (void *)worker, length);
@@ -92,7 +92,7 @@ UCS_NOINLINE ucs_status_t deliver_kept(ucp_worker *worker, const am_handler *h,
         return keep ? UCS_INPROGRESS : UCS_OK;
     }
     if (!keep) {
-        desc_free(desc);
+        worker->proto->descs.put(desc);
     }
     return UCS_OK;
 }
@@ -125,22 +125,22 @@ void old_rndv_done(void *, ucs_status_t status, void *user_data)
     ucp_worker *worker = desc->worker;
     const am_handler *h = status == UCS_OK ? find_handler(worker, desc->am_id) : nullptr;
     if (!h || !h->old_cb) {
-        desc_free(desc);
+        worker->proto->descs.put(desc);
         return;
     }
     ucp_ep *reply_ep = desc->ep_id ? find_reply_ep(worker, desc->ep_id) : nullptr;
     if (!settle(desc, call_handler(h, nullptr, 0, desc->data, desc->length, reply_ep, true))) {
-        desc_free(desc);
+        worker->proto->descs.put(desc);
     }
 }
 
 void old_rndv(ucp_worker *worker, const wire::rts_hdr *rts) noexcept
 {
-    recv_desc *desc = desc_alloc(worker, rts->size);
+    recv_desc *desc = worker->proto->descs.get(rts->size);
     ucp_request *req = desc ? request_get_internal(worker) : nullptr;
     if (!req) {
         if (desc) {
-            desc_free(desc);
+            worker->proto->descs.put(desc);
         }
         return rndv_refuse(worker, rts, UCS_ERR_NO_MEMORY);
     }
@@ -173,7 +173,7 @@ ucs_status_t am_rts(ucp_worker *worker, const wire::rts_hdr *rts, size_t) noexce
         old_rndv(worker, rts);
         return UCS_OK;
     }
-    recv_desc *desc = desc_alloc(worker, sizeof(*rts) + rts->rkey_len, false);
+    recv_desc *desc = worker->proto->descs.get(sizeof(*rts) + rts->rkey_len, false);
     if (!desc) {
         rndv_refuse(worker, rts, UCS_ERR_NO_MEMORY);
         return UCS_OK;
@@ -199,7 +199,7 @@ ucs_status_t am_rts(ucp_worker *worker, const wire::rts_hdr *rts, size_t) noexce
         rndv_refuse(worker, static_cast<wire::rts_hdr *>(desc->data),
                     status > UCS_OK ? UCS_OK : status);
     }
-    desc_free(desc);
+    worker->proto->descs.put(desc);
     return UCS_OK;
 }
 
@@ -275,13 +275,13 @@ ucs_status_t am_first_handler(void *arg, void *data, size_t length, unsigned)
     part.am_id = hdr.am.am_id;
     part.header_len = static_cast<uint32_t>(header_len);
     part.header = header_len ? malloc(header_len) : nullptr;
-    part.desc = desc_alloc(worker, hdr.total);
+    part.desc = worker->proto->descs.get(hdr.total);
     if (!part.desc || (header_len && !part.header)) {
         ucs_error("worker %p: no memory to keep an active message of %zu bytes: it is lost",
                   (void *)worker, (size_t)hdr.total);
         free(part.header);
         if (part.desc) {
-            desc_free(part.desc);
+            worker->proto->descs.put(part.desc);
         }
         return UCS_OK;
     }
@@ -315,7 +315,7 @@ ucs_status_t am_whole(ucp_worker *worker, const partial_key &key) noexcept
     }
     free(part.header);
     if (!kept) {
-        desc_free(part.desc);
+        worker->proto->descs.put(part.desc);
     }
     return UCS_OK;
 }
@@ -361,7 +361,7 @@ recv_desc *usable_desc(void *data) noexcept
 void let_go(recv_desc *desc) noexcept
 {
     if (desc->state == recv_desc::use::held) {
-        desc_free(desc);
+        desc->worker->proto->descs.put(desc);
     } else {
         desc->state = recv_desc::use::taken; // freed when the handler returned
     }

@@ -22,7 +22,7 @@ void partials_abandon(ucp_ep *ep, ucs_status_t status) noexcept
         }
         if (part.am_handler) {
             free(part.header);
-            desc_free(part.desc);
+            ep->worker->proto->descs.put(part.desc);
         } else if (part.desc) {
             part.desc->what = recv_desc::content::tag_lost;
             part.desc->lost = status;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the protocols (tag, am, stream, rma, rendezvous) share: the worker's and the endpoint's
-// protocol state, and descriptors of received data that must outlive the transport's callback.
+// protocol state, and what handlers of messages need.
 #pragma once
 
 #include "ucp/core/am_id.h"
@@ -9,6 +9,7 @@
 #include "ucp/endpoint/hooks.h"
 #include "ucp/endpoint/send.h"
 #include "ucp/mem/announced.h"
+#include "ucp/proto/recv_desc.h"
 #include "ucp/proto/wire.h"
 #include "ucs/mpool.h"
 #include "ucs/ptr_map.h"
@@ -25,51 +26,6 @@ struct ucp_worker;
 struct ucp_ep;
 
 namespace ucp {
-
-// Room that the transports leave in front of a received descriptor: a recv_desc is built there.
-constexpr size_t RX_HEADROOM = 128;
-
-struct partial;
-
-// Received data that is kept: an unexpected tag message (the ucp_tag_message_h), or AM data that
-// the user holds. The memory is the transport's own descriptor when it lets us have it, else a
-// copy. The eight bytes in front of `data` hold the address of this struct, which is how
-// ucp_am_data_release() finds it.
-struct recv_desc {
-    enum class origin : uint8_t { uct, pool, heap };
-    enum class content : uint8_t {
-        tag,      // whole tag message
-        tag_sync, // whole, wants an ACK
-        tag_part, // arriving fragments: `part`
-        tag_lost, // fragments of which the rest never comes: `lost`
-        rts,      // data is the rts_hdr and what follows it
-        am,       // data of an active message
-        am_rts,   // rts of an active message
-    };
-    // States of what ucp_am_recv_data_nbx and ucp_am_data_release get.
-    enum class use : uint8_t { free, callback, held, taken };
-
-    tag_matcher::msg_entry match;
-    ucp_worker *worker;
-    void *data;
-    size_t length; // of data; of the whole message for tag_part, rts
-    partial *part;
-    uint64_t ep_id;  // sync, rts: the endpoint to answer
-    uint64_t req_id; // the sender's request
-    void *uct_head;  // what uct_iface_release_desc() takes
-    origin from;
-    content what;
-    use state;
-    ucs_status_t lost;
-    uint16_t am_id; // am_rts
-
-    // Nothing more comes of a tag message.
-    bool is_whole() const noexcept
-    {
-        return what == content::tag || what == content::tag_sync || what == content::tag_lost;
-    }
-};
-static_assert(sizeof(recv_desc) + sizeof(void *) <= RX_HEADROOM);
 
 // A message of which not all fragments are here.
 struct partial_key {
@@ -123,32 +79,15 @@ struct worker_proto {
     // Of `requests`, kept for what nobody can be told to repeat, such as the answer to a peer.
     std::array<ucp_request *, 16> spare_requests = {};
     size_t spare_count = 0;
-    ucs::mpool_base small_descs;
+    desc_pool descs;
     ucs::ptr_map<ucp_request> request_ids;
     std::unordered_map<partial_key, partial, partial_hash> partials;
     std::vector<am_handler> am_handlers;
     uint64_t next_msg_id = 0;
-    const size_t align; // of AM data that the user may keep
     std::vector<ucp_ep *> stream_ready;
     size_t streams = 0; // endpoints that have a state of a stream: as many may be ready
     announced_memory announced;
 };
-
-// ---- received descriptors
-
-// Keep `length` bytes at `data`, which stand `hdr_len` bytes (>= 8) behind `msg`, the message as
-// the transport gave it with `uct_flags`. Takes the transport's descriptor if it may: then
-// *keep_uct is set and the handler must return UCS_INPROGRESS. nullptr: no memory.
-recv_desc *desc_keep(ucp_worker *worker, void *msg, size_t hdr_len, size_t length,
-                     unsigned uct_flags, bool *keep_uct) noexcept;
-// Memory for `length` bytes to be filled by the caller; `aligned` as the user asked for AM data.
-recv_desc *desc_alloc(ucp_worker *worker, size_t length, bool aligned = true) noexcept;
-void desc_free(recv_desc *desc) noexcept;
-
-inline recv_desc *desc_of(void *data) noexcept
-{
-    return static_cast<recv_desc **>(data)[-1];
-}
 
 // Count a message that was dropped because what it names is gone, or because it is damaged.
 void drop_stale(ucp_worker *worker, const char *what) noexcept;

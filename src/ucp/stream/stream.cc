@@ -81,7 +81,7 @@ void clear_ready(ucp_ep *ep, stream_state *s) noexcept
 void free_chunk(stream_chunk *c) noexcept
 {
     c->node.unlink();
-    desc_free(c->desc);
+    c->desc->worker->proto->descs.put(c->desc);
     delete c;
 }
 
@@ -251,7 +251,8 @@ ucs_status_t stream_handler(void *arg, void *data, size_t length, unsigned flags
     auto *c = new (std::nothrow) stream_chunk;
     bool keep = false;
     // The descriptor's back pointer takes the eight bytes in front of the data, which are ours.
-    recv_desc *desc = c ? desc_keep(worker, data, head, length - head, flags, &keep) : nullptr;
+    recv_desc *desc =
+        c ? worker->proto->descs.keep(data, head, length - head, flags, &keep) : nullptr;
     if (!desc) {
         delete c;
         ucs_error("ep %p: no memory to keep %zu bytes of a stream", (void *)ep, length - head);
@@ -373,7 +374,7 @@ UCS_EXPORT void ucp_stream_data_release(ucp_ep_h ep, void *data)
         return;
     }
     ucs::opt_guard guard(ep->worker->lock);
-    ucp::desc_free(ucp::desc_of(data));
+    ep->worker->proto->descs.put(ucp::desc_of(data));
 }
 
 UCS_EXPORT ssize_t ucp_stream_worker_poll(ucp_worker_h worker, ucp_stream_poll_ep_t *poll_eps,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tag receives, probes, and the arrival of tag messages. A message that finds a receive is unpacked
-// into the user's buffer from the transport's memory; one that does not is kept (recv_desc) in the
-// matcher. Fragments are collected by a `partial`, which unpacks directly once a receive was
-// matched.
+// Tag receives and the arrival of tag messages. A message that finds a receive is unpacked into the
+// user's buffer from the transport's memory; one that does not is kept (recv_desc) in the matcher.
+// Fragments are collected by a `partial`, which unpacks directly once a receive was matched.
 #include "ucp/core/nb.h"
 #include "ucp/core/worker.h"
 #include "ucp/endpoint/ep.h"
@@ -18,11 +17,6 @@
 namespace ucp {
 
 namespace {
-
-recv_desc *desc_from(tag_matcher::msg_entry *m) noexcept
-{
-    return reinterpret_cast<recv_desc *>(m); // first member
-}
 
 ucp_request *match(worker_proto *proto, uint64_t tag) noexcept
 {
@@ -101,8 +95,25 @@ void part_finish(worker_proto *proto, partial *part) noexcept
 
 // ---- user's receive meets a kept message
 
-ucs_status_ptr_t recv_kept(ucp_worker *worker, void *buffer, size_t count, ucp_datatype_t datatype,
-                           recv_desc *desc, const ucp_request_param_t *param) noexcept
+// A whole message whose sender waits for no answer: most that are kept.
+UCS_ALWAYS_INLINE ucs_status_ptr_t recv_whole(ucp_worker *worker, void *buffer, size_t count,
+                                              ucp_datatype_t datatype, recv_desc *desc,
+                                              const ucp_request_param_t *param) noexcept
+{
+    ucp_tag_recv_info_t info = {desc->match.what(), desc->length};
+    dt_iter dt;
+    ucs_status_t status = dt.start_recv(buffer, count, datatype);
+    if (UCS_LIKELY(status == UCS_OK)) {
+        status = unpack_whole(dt, desc->data, desc->length);
+    }
+    dt.finish();
+    worker->proto->descs.put(desc);
+    return post_return_imm(worker, req_kind::tag_recv, status, param, &info);
+}
+
+UCS_NOINLINE ucs_status_ptr_t recv_kept(ucp_worker *worker, void *buffer, size_t count,
+                                        ucp_datatype_t datatype, recv_desc *desc,
+                                        const ucp_request_param_t *param) noexcept
 {
     ucp_tag_recv_info_t info = {desc->match.what(), desc->length};
     if (desc->is_whole()) {
@@ -117,7 +128,7 @@ ucs_status_ptr_t recv_kept(ucp_worker *worker, void *buffer, size_t count, ucp_d
         if (desc->what == recv_desc::content::tag_sync) {
             send_ack(worker, desc->ep_id, desc->req_id);
         }
-        desc_free(desc);
+        worker->proto->descs.put(desc);
         return post_return_imm(worker, req_kind::tag_recv, status, param, &info);
     }
 
@@ -147,7 +158,7 @@ ucs_status_ptr_t recv_kept(ucp_worker *worker, void *buffer, size_t count, ucp_d
             send_ack(worker, desc->ep_id, desc->req_id);
         }
     }
-    desc_free(desc);
+    worker->proto->descs.put(desc);
     return post_return(req, param);
 }
 
@@ -161,7 +172,11 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t recv_host(ucp_worker *worker, void *buffer, s
     bool force = param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
 
     if (tag_matcher::msg_entry *m = proto->tags.find_msg({tag, mask})) {
-        recv_desc *desc = desc_from(m);
+        recv_desc *desc = recv_desc::from_match(m);
+        if (UCS_LIKELY(desc->what == recv_desc::content::tag)) {
+            proto->tags.remove(m);
+            return recv_whole(worker, buffer, count, dt, desc, param);
+        }
         if (UCS_UNLIKELY(force) &&
             (desc->what == recv_desc::content::rts || desc->what == recv_desc::content::tag_part)) {
             return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
@@ -238,7 +253,7 @@ UCS_ALWAYS_INLINE ucs_status_t arrived(ucp_worker *worker, uint64_t tag, void *m
         return UCS_OK;
     }
     bool keep;
-    recv_desc *desc = desc_keep(worker, msg, head, length, flags, &keep);
+    recv_desc *desc = worker->proto->descs.keep(msg, head, length, flags, &keep);
     if (!desc) {
         ucs_error("worker %p: no memory to keep a message of %zu bytes: it is lost", (void *)worker,
                   length);
@@ -315,7 +330,7 @@ ucs_status_t tag_first_handler(void *arg, void *data, size_t length, unsigned)
     recv_desc *desc = nullptr;
     ucp_request *req = match(proto, hdr.tag);
     if (!req) {
-        desc = desc_alloc(worker, hdr.total);
+        desc = worker->proto->descs.get(hdr.total);
         if (!desc) {
             ucs_error("worker %p: no memory to keep a message of %zu bytes: it is lost",
                       (void *)worker, (size_t)hdr.total);
@@ -395,7 +410,7 @@ ucs_status_t tag_rts(ucp_worker *worker, const wire::rts_hdr *rts, size_t length
         rndv_recv(req, rts);
         return UCS_OK;
     }
-    recv_desc *desc = desc_alloc(worker, length);
+    recv_desc *desc = worker->proto->descs.get(length);
     if (!desc) {
         rndv_refuse(worker, rts, UCS_ERR_NO_MEMORY);
         return UCS_OK;
@@ -468,32 +483,6 @@ UCS_EXPORT ucs_status_ptr_t ucp_tag_msg_recv_nb(ucp_worker_h worker, void *buffe
 {
     ucp_request_param_t param = ucp::nb_recv_param(datatype, cb);
     return ucp::msg_recv("ucp_tag_msg_recv_nb", worker, buffer, count, message, &param);
-}
-
-UCS_EXPORT ucp_tag_message_h ucp_tag_probe_nb(ucp_worker_h worker, ucp_tag_t tag,
-                                              ucp_tag_t tag_mask, int remove,
-                                              ucp_tag_recv_info_t *info)
-{
-    if (!worker || !info || !worker->context->has_feature(UCP_FEATURE_TAG)) {
-        ucs_error("ucp_tag_probe_nb: %s", !worker ? "worker must not be NULL"
-                                          : !info
-                                              ? "info must not be NULL"
-                                              : "the context was created without UCP_FEATURE_TAG");
-        return nullptr;
-    }
-    ucs::opt_guard guard(worker->lock);
-    ucp::worker_proto *proto = worker->proto.get();
-    ucp::tag_matcher::msg_entry *m = proto->tags.find_msg({tag, tag_mask});
-    if (!m) {
-        return nullptr;
-    }
-    ucp::recv_desc *desc = ucp::desc_from(m);
-    info->sender_tag = m->what();
-    info->length = desc->length;
-    if (remove) {
-        proto->tags.remove(m);
-    }
-    return reinterpret_cast<ucp_tag_message_h>(desc);
 }
 
 } // extern "C"
