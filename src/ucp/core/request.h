@@ -200,6 +200,43 @@ struct ucp_request {
 
     ucp_mem *user_memh = nullptr; // FIELD_MEMH
 
+    // Everything but the user's area anew. param: nullptr, or what the caller gave.
+    UCS_ALWAYS_INLINE void begin(ucp_worker *of, ucp::req_kind what,
+                                 const ucp_request_param_t *param) noexcept
+    {
+        worker = of;
+        ep = nullptr;
+        flags = 0;
+        done = 0;
+        status = UCS_INPROGRESS;
+        kind = what;
+        phase = ucp::PHASE_NONE;
+        pend_lane = 0;
+        progress = nullptr;
+        abort = nullptr;
+        comp.count = 0;
+        comp.status = UCS_OK;
+        dt.reset();
+        id = 0;
+        user_memh = nullptr;
+        memory.reg.memh = nullptr;
+        memory.rails = nullptr;
+        memory.zmemh = nullptr;
+        rndv.cmpt = nullptr;
+        if (!param) {
+            return;
+        }
+        uint32_t given = param->op_attr_mask;
+        if (given & UCP_OP_ATTR_FIELD_CALLBACK && param->cb.send) {
+            flags = ucp::REQ_CALLBACK;
+            cb.send = param->cb.send;
+        }
+        user_data = given & UCP_OP_ATTR_FIELD_USER_DATA ? param->user_data : nullptr;
+        if (given & UCP_OP_ATTR_FIELD_MEMH) {
+            user_memh = param->memh;
+        }
+    }
+
     void *user() noexcept { return this + 1; }
     static ucp_request *from_user(void *p) noexcept { return static_cast<ucp_request *>(p) - 1; }
     static ucp_request *from_match(ucp::tag_matcher::recv_entry *e) noexcept

@@ -75,12 +75,17 @@ inline ucs_status_t data_request(ucp_ep *ep, data_way way, const void *buffer, s
 }
 
 // A request to receive into `count` elements at `buffer`. *req_p is unchanged when it fails.
-inline ucs_status_t recv_request(ucp_worker *worker, req_kind kind, void *buffer, size_t count,
-                                 ucp_datatype_t dt, const ucp_request_param_t *param,
-                                 ucp_request **req_p) noexcept
+UCS_ALWAYS_INLINE ucs_status_t recv_request(ucp_worker *worker, req_kind kind, void *buffer,
+                                            size_t count, ucp_datatype_t dt,
+                                            const ucp_request_param_t *param,
+                                            ucp_request **req_p) noexcept
 {
-    ucp_request *req = request_get(worker, kind, param);
-    if (UCS_UNLIKELY(!req)) {
+    ucp_request *req;
+    if (UCS_UNLIKELY(param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST)) {
+        req = request_get(worker, kind, param);
+    } else if (UCS_LIKELY(req = static_cast<ucp_request *>(worker->proto->requests.get()))) {
+        req->begin(worker, kind, param);
+    } else {
         return UCS_ERR_NO_MEMORY;
     }
     ucs_status_t status = req->dt.start_recv(buffer, count, dt);

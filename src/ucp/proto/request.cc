@@ -20,42 +20,6 @@ void mark_done(ucp_request *req) noexcept
     __atomic_store_n(&req->done, uint8_t(1), __ATOMIC_RELEASE);
 }
 
-// A pooled object keeps its user area; everything else starts anew.
-UCS_ALWAYS_INLINE void prepare(ucp_request *req, ucp_worker *worker, req_kind kind,
-                               const ucp_request_param_t *param) noexcept
-{
-    req->worker = worker;
-    req->ep = nullptr;
-    req->flags = 0;
-    req->done = 0;
-    req->status = UCS_INPROGRESS;
-    req->kind = kind;
-    req->phase = PHASE_NONE;
-    req->pend_lane = 0;
-    req->progress = nullptr;
-    req->abort = nullptr;
-    req->comp.count = 0;
-    req->comp.status = UCS_OK;
-    req->dt.reset();
-    req->id = 0;
-    req->user_memh = nullptr;
-    req->memory.reg.memh = nullptr;
-    req->memory.rails = nullptr;
-    req->memory.zmemh = nullptr;
-    req->rndv.cmpt = nullptr;
-    if (!param) {
-        return;
-    }
-    if (param->op_attr_mask & UCP_OP_ATTR_FIELD_CALLBACK && param->cb.send) {
-        req->flags |= REQ_CALLBACK;
-        req->cb.send = param->cb.send;
-    }
-    req->user_data = param->op_attr_mask & UCP_OP_ATTR_FIELD_USER_DATA ? param->user_data : nullptr;
-    if (param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMH) {
-        req->user_memh = param->memh;
-    }
-}
-
 void call_back(ucp_request *req) noexcept
 {
     switch (req->kind) {
@@ -91,13 +55,13 @@ ucp_request *request_get(ucp_worker *worker, req_kind kind,
 {
     if (param && param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) {
         auto *req = new (ucp_request::from_user(param->request)) ucp_request;
-        prepare(req, worker, kind, param);
+        req->begin(worker, kind, param);
         req->flags |= REQ_EXTERNAL;
         return req;
     }
     auto *req = static_cast<ucp_request *>(worker->proto->requests.get());
     if (UCS_LIKELY(req)) {
-        prepare(req, worker, kind, param);
+        req->begin(worker, kind, param);
     }
     return req;
 }
@@ -112,7 +76,7 @@ ucp_request *request_get_internal(ucp_worker *worker) noexcept
         proto.fill_spare_requests();
     }
     if (UCS_LIKELY(req)) {
-        prepare(req, worker, req_kind::send, nullptr);
+        req->begin(worker, req_kind::send, nullptr);
         req->flags = REQ_INTERNAL | REQ_RELEASED;
     }
     return req;

@@ -18,7 +18,7 @@ namespace ucp {
 
 namespace {
 
-ucp_request *match(worker_proto *proto, uint64_t tag) noexcept
+UCS_ALWAYS_INLINE ucp_request *match(worker_proto *proto, uint64_t tag) noexcept
 {
     tag_matcher::recv_entry *e = proto->tags.match_recv(tag);
     if (!e) {
