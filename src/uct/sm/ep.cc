@@ -74,7 +74,12 @@ ucs_status_t ep::am_short(uint8_t id, uint64_t header, const void *payload, unsi
     bool in_frame = total > inline_size;
     char *to = in_frame ? box.frame() : box.small();
     memcpy(to, &header, sizeof(header));
-    ucs::copy_small(to + sizeof(header), payload, length);
+    static_assert((offsetof(slot, data) + sizeof(header)) % 16 == 0);
+    if (length >= 16 && !in_frame) {
+        ucs::copy_pieces(to + sizeof(header), payload, length);
+    } else {
+        ucs::copy_small(to + sizeof(header), payload, length);
+    }
     if (box.publish(id, static_cast<uint32_t>(total), in_frame)) {
         peer_->ring();
     }

@@ -91,7 +91,7 @@ constexpr unsigned max_senders = 4095;   // attached to one inbox at the same ti
 constexpr unsigned claim_patience = 256; // looks between two at a claim. What is open at both is
                                          // passed over: a frame is filled meanwhile, and a hole
                                          // costs more than waiting
-constexpr size_t prefetched_slots = 4;   // as far ahead of its claim a sender fetches the slot
+constexpr size_t prefetched_slots = 8;   // as far ahead of its claim a sender fetches the slot
 
 constexpr uint64_t turn_of(uint64_t index)
 {
@@ -379,7 +379,9 @@ class outbox {
         index_ = index;
         next_ = index + 1;
         slot_ = &page_->slots[index % slot_count];
-        __builtin_prefetch(&page_->slots[(index + prefetched_slots) % slot_count], 1);
+        const slot &ahead = page_->slots[(index + prefetched_slots) % slot_count];
+        __builtin_prefetch(&ahead, 1);
+        __builtin_prefetch(ahead.data + inline_size - 1, 1); // another line on most processors
         if (tail < next_) {
             page_->tail.store(next_, std::memory_order_relaxed);
         }
