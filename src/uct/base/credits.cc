@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who waits for what: see credits.h.
+// Endpoints that wait: see credits.h.
 #include "uct/base/credits.h"
 
 namespace uct {

@@ -20,9 +20,10 @@ class credits;
 // An endpoint's place among those that wait.
 struct waiter {
     ucs::list_node wait_link;
-    credits *lacks =
-        nullptr;         // what the last send that found no room wanted; nullptr: anything else
-    bool parked = false; // until wake(); in no list
+    // What the last send that found no room wanted; nullptr: anything else.
+    credits *lacks = nullptr;
+    // It waits for wake() and is in no list.
+    bool parked = false;
 
     bool waits() const { return wait_link.linked() || parked; }
 };
@@ -44,7 +45,7 @@ class credits {
     ucs::list_node link_; // among those that somebody lacks
 };
 
-// Those of one interface. Whoever waits is removed before it is destroyed.
+// Those of one interface. One that waits is removed before it is destroyed.
 class waiters {
   public:
     // Most of one kind that a round serves in vain.
@@ -69,14 +70,14 @@ class waiters {
         ucs::list<credits, &credits::link_> lacking;
         lacking.splice_back(lacking_);
         while (credits *c = lacking.pop_front()) {
-            count += serve_first(
-                c->waiting_, [c] { return c->available(); }, serve);
+            auto available = [c] { return c->available(); };
+            count += serve_first(c->waiting_, available, serve);
             if (!c->waiting_.empty() && !c->link_.linked()) {
                 lacking_.push_back(c);
             }
         }
-        return count + serve_first(
-                           trying_, [] { return true; }, serve);
+        auto always = [] { return true; };
+        return count + serve_first(trying_, always, serve);
     }
 
   private:
