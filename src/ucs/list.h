@@ -87,8 +87,8 @@ class list {
         list_node *next_;
     };
 
-    iterator begin() { return iterator(head_.next); }
-    iterator end() { return iterator(&head_); }
+    iterator begin() const { return iterator(head_.next); }
+    iterator end() const { return iterator(const_cast<list_node *>(&head_)); }
 
   private:
     static T *owner(list_node *node)

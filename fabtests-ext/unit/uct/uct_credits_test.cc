@@ -142,6 +142,69 @@ TEST_F(uct_credits, a_parked_one_is_served_when_it_was_woken)
     EXPECT_TRUE(waiting_.empty());
 }
 
+// A program may sleep when each has been tried since something happened, and not before.
+TEST_F(uct_credits, it_is_known_when_all_were_tried)
+{
+    EXPECT_FALSE(waiting_.untried());
+    room_ = [](endpoint &) { return false; };
+    everyone_lacks(nullptr);
+    for (size_t i = 0; i < many / waiters::most_vain; ++i) {
+        EXPECT_TRUE(waiting_.untried()) << i;
+        round();
+    }
+    EXPECT_FALSE(waiting_.untried());
+    waiting_.news();
+    EXPECT_TRUE(waiting_.untried());
+    for (size_t i = 0; i < many / waiters::most_vain; ++i) {
+        round();
+    }
+    EXPECT_FALSE(waiting_.untried());
+
+    // Some of those that were tried are gone, so that fewer tries are enough, but not of the
+    // others.
+    waiting_.news();
+    round();
+    for (size_t number : served_) {
+        waiting_.remove(all_[number]);
+    }
+    for (size_t i = 1; i < many / waiters::most_vain; ++i) {
+        EXPECT_TRUE(waiting_.untried()) << i;
+        round();
+    }
+    EXPECT_FALSE(waiting_.untried());
+
+    waiting_.wake(all_[many - 1]);
+    EXPECT_TRUE(waiting_.untried());
+    round();
+    EXPECT_EQ(served_.front(), many - 1); // before all others
+}
+
+TEST_F(uct_credits, credits_that_come_back_between_rounds_are_seen)
+{
+    while (take()) {
+    }
+    everyone_lacks(&buffers_);
+    EXPECT_EQ(round(), 0u);
+    EXPECT_FALSE(waiting_.untried());
+    buffers_.put(taken_.back());
+    taken_.pop_back();
+    EXPECT_TRUE(waiting_.untried());
+    EXPECT_EQ(round(), 1u);
+    EXPECT_FALSE(waiting_.untried());
+}
+
+// One that got its credit and then lacks something else is tried in the next round.
+TEST_F(uct_credits, each_is_served_once_in_a_round)
+{
+    room_ = [](endpoint &e) {
+        e.lacks = nullptr;
+        return false;
+    };
+    everyone_lacks(&buffers_);
+    EXPECT_EQ(round(), 0u);
+    EXPECT_EQ(served_.size(), waiters::most_vain);
+}
+
 // Serving one may remove any other, and begin a round of its own.
 TEST_F(uct_credits, one_that_is_removed_meanwhile_is_not_served)
 {

@@ -8,6 +8,7 @@
 #include "ucs/copy.h"
 #include "ucs/mpool.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -101,7 +102,7 @@ class desc_pool {
     UCS_ALWAYS_INLINE recv_desc *get(size_t length, bool aligned = true) noexcept
     {
         if (UCS_UNLIKELY(length > most_pooled || (aligned && align_ > usual_align))) {
-            return get_from_heap(length, aligned ? align_ : usual_align);
+            return get_from_heap(length, aligned ? std::max(align_, usual_align) : usual_align);
         }
         auto *desc = static_cast<recv_desc *>(pool_.get());
         if (UCS_LIKELY(desc)) {

@@ -12,6 +12,7 @@
 #include "ucs/mpool.h"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace uct {
 
@@ -19,13 +20,16 @@ class credits;
 
 // An endpoint's place among those that wait.
 struct waiter {
-    ucs::list_node wait_link;
-    // What the last send that found no room wanted; nullptr: anything else.
-    credits *lacks = nullptr;
-    // It waits for wake() and is in no list.
-    bool parked = false;
+    enum class place : uint8_t { none, credits, trying, parked, woken };
 
-    bool waits() const { return wait_link.linked() || parked; }
+    ucs::list_node wait_link;
+    // What the last send that found no room wanted: credits, or the end of an operation of its own;
+    // neither: anything else.
+    credits *lacks = nullptr;
+    bool lacks_own = false;
+    place where = place::none;
+
+    bool waits() const { return where != place::none; }
 };
 
 // A bounded number of objects that sends take and give back. Used by the interface's thread.
@@ -52,7 +56,11 @@ class waiters {
     static constexpr unsigned most_vain = 16;
 
     bool empty() const { return count_ == 0; }
-    bool idle() const { return listed_ == 0; } // there is nothing that a round may serve
+    bool idle() const { return count_ == parked_; } // there is nothing that a round may serve
+    // A round may find room for one, though there are no news.
+    bool untried() const;
+    // Something has come back to the core or the interface.
+    void news() { tried_ = 0; }
 
     // w: waits for nothing yet. parks: for wake() alone, otherwise for what it lacks.
     void add(waiter &w, bool parks);
@@ -66,49 +74,72 @@ class waiters {
     template <class Serve>
     unsigned round(Serve &&serve)
     {
-        unsigned count = 0;
+        list woken, trying;
+        woken.splice_back(woken_);
+        trying.splice_back(trying_);
         ucs::list<credits, &credits::link_> lacking;
         lacking.splice_back(lacking_);
+        unsigned count = 0;
+        while (waiter *w = woken.pop_front()) {
+            leave(*w);
+            count += serve(*w);
+        }
         while (credits *c = lacking.pop_front()) {
+            list turn;
+            turn.splice_back(c->waiting_);
             auto available = [c] { return c->available(); };
-            count += serve_first(c->waiting_, available, serve);
+            unsigned vain = 0;
+            count += serve_first(turn, available, serve, &vain);
+            put_back(turn, c->waiting_);
             if (!c->waiting_.empty() && !c->link_.linked()) {
                 lacking_.push_back(c);
             }
         }
         auto always = [] { return true; };
-        return count + serve_first(trying_, always, serve);
+        unsigned vain = 0;
+        unsigned done = serve_first(trying, always, serve, &vain);
+        put_back(trying, trying_);
+        tried_ = done > 0 ? 0 : tried_ + vain;
+        return count + done;
     }
 
   private:
     using list = ucs::list<waiter, &waiter::wait_link>;
 
+    void leave(waiter &w);
+
     template <class MayGoOn, class Serve>
-    unsigned serve_first(list &waiting, MayGoOn &&may_go_on, Serve &&serve)
+    unsigned serve_first(list &turn, MayGoOn &&may_go_on, Serve &&serve, unsigned *vain)
     {
-        list turn;
-        turn.splice_back(waiting);
         unsigned count = 0;
-        for (unsigned vain = 0; vain < most_vain && may_go_on();) {
+        while (*vain < most_vain && may_go_on()) {
             waiter *w = turn.pop_front();
             if (!w) {
                 break;
             }
-            --listed_;
-            --count_;
+            leave(*w);
             unsigned done = serve(*w);
-            vain += done == 0;
+            *vain += done == 0;
             count += done;
         }
-        turn.splice_back(waiting);
-        waiting.splice_back(turn);
         return count;
     }
 
+    // Those that were not served come first in the next round.
+    static void put_back(list &turn, list &waiting)
+    {
+        turn.splice_back(waiting);
+        waiting.splice_back(turn);
+    }
+
+    list woken_;
     list trying_;
     ucs::list<credits, &credits::link_> lacking_; // that somebody waits for
-    size_t count_ = 0;                            // of all that wait,
-    size_t listed_ = 0;                           // and of those that are not parked
+    size_t count_ = 0;                            // of all that wait; of them
+    size_t parked_ = 0;                           // those that are parked,
+    size_t woken_count_ = 0;                      // woken,
+    size_t trying_count_ = 0;                     // and those that try
+    size_t tried_ = 0;                            // in vain since the last news
 };
 
 } // namespace uct

@@ -44,9 +44,7 @@ ep::ep(uct::iface &owner) : uct_ep{&owner} {}
 ep::~ep()
 {
     interface().waiting_.remove(*this);
-    if (interface().current_ == this) {
-        interface().current_ = nullptr;
-    }
+    interface().dispatched_has_gone(this);
     if (counted_) {
         ucs::stats::close_lane(static_cast<uct_ep *>(this));
     }
@@ -57,7 +55,7 @@ void ep::update_ready()
     bool alive = connected_ && status_ == UCS_OK;
     ready_ = alive && !held_ && (pending_.empty() || dispatching_);
     if (alive && !ready_ && !dispatching_ && !waits()) {
-        interface().waiting_.add(*this, !held_ && is_full());
+        interface().waiting_.add(*this, !held_ && lacks_own && is_full());
     }
 }
 
@@ -65,6 +63,7 @@ void ep::hold()
 {
     held_ = true;
     lacks = nullptr;
+    lacks_own = false;
     interface().waiting_.remove(*this);
     update_ready();
 }
@@ -86,6 +85,7 @@ void ep::set_connected()
     }
     connected_ = true;
     update_ready();
+    interface().waiting_.news();
 }
 
 void ep::suspend()
@@ -243,15 +243,31 @@ void iface::progress_disable(unsigned flags)
     }
 }
 
+// On the stack: a request may call for progress, which runs those of other endpoints.
+struct iface::dispatched {
+    ep *e; // nullptr: one of its requests destroyed it
+    dispatched *outer;
+};
+
 unsigned iface::dispatch_pending()
 {
     return waiting_.round([this](waiter &w) { return dispatch(static_cast<ep *>(&w)); });
+}
+
+void iface::dispatched_has_gone(const ep *e)
+{
+    for (dispatched *d = current_; d; d = d->outer) {
+        if (d->e == e) {
+            d->e = nullptr;
+        }
+    }
 }
 
 unsigned iface::dispatch(ep *e)
 {
     unsigned count = 0;
     e->lacks = nullptr;
+    e->lacks_own = false;
     if (e->held_) {
         if (!e->post_held()) {
             e->update_ready();
@@ -260,15 +276,17 @@ unsigned iface::dispatch(ep *e)
         e->held_ = false;
         ++count;
     }
-    current_ = e;
+    dispatched here{e, current_};
+    current_ = &here;
     e->dispatching_ = true;
     e->update_ready();
     while (!e->held_ && !e->pending_.empty()) {
         pending_node *node = e->pending_.pop_front();
         uct_pending_req_t *request = node->request();
         ucs_status_t status = request->func(request);
-        if (current_ != e) {
-            return count + 1; // the request destroyed the endpoint
+        if (!here.e) { // the request destroyed the endpoint
+            current_ = here.outer;
+            return count + 1;
         }
         if (status != UCS_OK) {
             e->pending_.push_front(new (node) pending_node);
@@ -278,7 +296,7 @@ unsigned iface::dispatch(ep *e)
         }
         ++count;
     }
-    current_ = nullptr;
+    current_ = here.outer;
     e->dispatching_ = false;
     e->update_ready();
     return count;

@@ -55,6 +55,7 @@ class ep : public uct_ep, private waiter {
     UCS_NOINLINE ucs_status_t not_ready();
     ucs_status_t no_resource();
     ucs_status_t no_resource(credits &of); // none was free
+    ucs_status_t no_resource_of_own();     // it is full, see is_full()
 
     ucs_status_t status() const { return status_; }
     bool connected() const { return connected_; }
@@ -76,7 +77,7 @@ class ep : public uct_ep, private waiter {
     virtual bool is_full() const { return false; }
     void operation_ended()
     {
-        if (UCS_UNLIKELY(parked)) {
+        if (UCS_UNLIKELY(waits())) {
             wake();
         }
     }
@@ -163,6 +164,10 @@ class iface : public uct_iface {
     bool slow_ = false;
 
     bool has_waiting() const { return !waiting_.empty(); }
+    // Progress may do something for an endpoint that waits, though nothing happens meanwhile.
+    bool has_untried() const { return waiting_.untried(); }
+    // Something has happened in the core that may have made room.
+    void tell_waiting() { waiting_.news(); }
     uint64_t round() const { return round_; } // of progress
 
     size_t rx_headroom_;
@@ -172,6 +177,7 @@ class iface : public uct_iface {
   private:
     UCS_NOINLINE unsigned dispatch_pending();
     unsigned dispatch(ep *e);
+    void dispatched_has_gone(const ep *e);
     static void enable_asked(void *arg);
 
     am_handler am_[UCT_AM_ID_MAX];
@@ -183,7 +189,8 @@ class iface : public uct_iface {
     unsigned enabled_ = 0;                  // UCT_PROGRESS_*
     std::atomic<unsigned> enable_later_{0}; // asked for by other threads
     uint64_t round_ = 1;
-    ep *current_ = nullptr; // whose requests run; nullptr when it was destroyed by one of them
+    struct dispatched;
+    dispatched *current_ = nullptr; // the endpoint whose requests run
     waiters waiting_;
 };
 
@@ -200,8 +207,16 @@ inline uint64_t ep::round() const
 inline ucs_status_t ep::no_resource()
 {
     lacks = nullptr;
+    lacks_own = false;
     stalled_round_ = interface().round_;
     return UCS_ERR_NO_RESOURCE;
+}
+
+inline ucs_status_t ep::no_resource_of_own()
+{
+    ucs_status_t status = no_resource();
+    lacks_own = true;
+    return status;
 }
 
 inline ucs_status_t ep::no_resource(credits &of)

@@ -195,6 +195,45 @@ TEST_P(uct_flow, a_round_of_progress_tries_few_of_the_endpoints_that_wait)
     EXPECT_TRUE(until([&] { return b().received.size() == next; })) << b().received.size();
 }
 
+// A request that calls for progress, which runs those of other endpoints, loses none of them.
+TEST_P(uct_flow, a_pending_request_may_call_for_progress)
+{
+    struct nesting : waiting {
+        uct_worker_h worker = nullptr;
+        bool inside = false;
+
+        static ucs_status_t run(uct_pending_req_t *self)
+        {
+            auto *n = static_cast<nesting *>(reinterpret_cast<waiting *>(self));
+            if (!n->inside) {
+                n->inside = true;
+                uct_worker_progress(n->worker);
+                n->inside = false;
+            }
+            return waiting::run(self);
+        }
+    };
+    std::vector<nesting> all(8);
+    uint64_t next = 0;
+    for (nesting &n : all) {
+        n.request.func = nesting::run;
+        n.worker = a().worker;
+        n.ep = a().connect(b());
+        ASSERT_EQ(post([&] { return uct_ep_am_short(n.ep, 1, next, nullptr, 0); }), UCS_OK);
+        ++next;
+    }
+    ASSERT_TRUE(until([&] { return b().received.size() == next; }));
+    for (nesting &n : all) {
+        fill(n.ep, &next);
+        n.header = next++;
+        ASSERT_EQ(uct_ep_pending_add(n.ep, &n.request, 0), UCS_OK);
+    }
+    ASSERT_TRUE(until([&] {
+        return std::all_of(all.begin(), all.end(), [](const nesting &n) { return n.done; });
+    }));
+    EXPECT_TRUE(until([&] { return b().received.size() == next; })) << b().received.size();
+}
+
 TEST_P(uct_flow, a_flood_into_few_receive_buffers_arrives_in_order)
 {
     if (alone() || std::string(GetParam()) == "sm") {

@@ -29,6 +29,7 @@ unsigned iface::poll_cq(fid_cq *cq)
         }
         return UCS_LIKELY(n == -FI_EAGAIN) || n == 0 ? 0 : cq_error(cq, n);
     }
+    tell_waiting();
     for (ssize_t i = 0; i < n; ++i) {
         handle(entries[i]);
     }

@@ -53,7 +53,9 @@ void ep::refused()
 
 ucs_status_t ep::no_buffer()
 {
-    return window_full() ? no_resource() : no_resource(owner().buffers_);
+    return is_full()       ? no_resource_of_own()
+           : window_full() ? no_resource()
+                           : no_resource(owner().buffers_);
 }
 
 ucs_status_t ep::post_failed(ssize_t ret)

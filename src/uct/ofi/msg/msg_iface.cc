@@ -407,6 +407,9 @@ ucs_status_t msg_iface::event_arm(unsigned)
 {
     send_gathered();
     end_silent();
+    if (has_untried()) { // what made room for it has been read already
+        return UCS_ERR_BUSY;
+    }
     ucs_status_t status = waits_.arm();
     if (status == UCS_OK) {
         status = try_wait(wait_fids());
