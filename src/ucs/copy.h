@@ -48,15 +48,17 @@ UCS_ALWAYS_INLINE void copy_small(void *to, const void *from, size_t length)
 // two cache lines, which a processor writes slowly. length: 16 at least.
 UCS_ALWAYS_INLINE void copy_pieces(void *to, const void *from, size_t length)
 {
-    using piece = long __attribute__((vector_size(16), aligned(1), may_alias));
+    using piece = long __attribute__((vector_size(16)));
     char *t = static_cast<char *>(to);
     const char *f = static_cast<const char *>(from);
     size_t last = length - sizeof(piece);
-    piece end = *reinterpret_cast<const piece *>(f + last);
+    piece next, end;
+    memcpy(&end, f + last, sizeof(end));
     for (size_t at = 0; at < last; at += sizeof(piece)) {
-        *reinterpret_cast<piece *>(t + at) = *reinterpret_cast<const piece *>(f + at);
+        memcpy(&next, f + at, sizeof(next));
+        memcpy(t + at, &next, sizeof(next));
     }
-    *reinterpret_cast<piece *>(t + last) = end;
+    memcpy(t + last, &end, sizeof(end));
 }
 
 } // namespace ucs
