@@ -122,7 +122,7 @@ class side {
         }
     }
 
-    // Whose put completes when it has been delivered.
+    // A put completes when it has been delivered.
     ssize_t post_access(unsigned what, char *data, fi_rma_iov at, void *context)
     {
         iovec iov = {data, at.len};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoints that wait to send: a round of progress serves as many as there are credits for, tries
-// few of those that nobody calls, and leaves the others alone, however many there are.
+// Endpoints that wait to send. A round of progress serves as many as there are credits for, tries
+// few of those that wait for room of which nobody tells, and leaves the others alone.
 #include "uct/base/credits.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class uct_credits : public testing::Test {
         }
     }
 
-    // What an interface does: nothing is done without a credit, and who still lacks one waits on.
+    // As an interface does it. An endpoint that finds no room waits again.
     unsigned round()
     {
         served_.clear();

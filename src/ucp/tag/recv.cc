@@ -95,7 +95,7 @@ void part_finish(worker_proto *proto, partial *part) noexcept
 
 // ---- user's receive meets a kept message
 
-// A whole message whose sender waits for no answer: most that are kept.
+// Takes a kept message that is whole and has no sender waiting for an acknowledgement.
 UCS_ALWAYS_INLINE ucs_status_ptr_t recv_whole(ucp_worker *worker, void *buffer, size_t count,
                                               ucp_datatype_t datatype, recv_desc *desc,
                                               const ucp_request_param_t *param) noexcept

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What sends of an interface may lack, and the endpoints that wait for it. A round of progress
-// serves those whose turn has come, so that it costs the same with ten that wait and with ten
-// thousand. An endpoint waits for one of these:
+// What sends of an interface may lack, and the endpoints that wait for it. The cost of a round of
+// progress does not depend on the number of endpoints that wait. An endpoint waits for one of
+// these:
 //   - Credits, which the endpoints of the interface share. The first go on when some came back.
 //   - The end of an operation of its own, which calls wake().
 //   - Room of which nobody tells, as in the queue of a core or in a peer's inbox. A few of those

@@ -190,7 +190,7 @@ class iface : public uct_iface {
     std::atomic<unsigned> enable_later_{0}; // asked for by other threads
     uint64_t round_ = 1;
     struct dispatched;
-    dispatched *current_ = nullptr; // the endpoint whose requests run
+    dispatched *current_ = nullptr; // the innermost call of dispatch() that runs
     waiters waiting_;
 };
 
