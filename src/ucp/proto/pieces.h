@@ -80,12 +80,10 @@ UCS_ALWAYS_INLINE ucs_status_t recv_request(ucp_worker *worker, req_kind kind, v
                                             const ucp_request_param_t *param,
                                             ucp_request **req_p) noexcept
 {
-    ucp_request *req;
-    if (UCS_UNLIKELY(param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST)) {
-        req = request_get(worker, kind, param);
-    } else if (UCS_LIKELY(req = static_cast<ucp_request *>(worker->proto->requests.get()))) {
-        req->begin(worker, kind, param);
-    } else {
+    ucp_request *req = UCS_UNLIKELY(param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST)
+                           ? request_get(worker, kind, param)
+                           : worker->proto->take_request(kind, param);
+    if (UCS_UNLIKELY(!req)) {
         return UCS_ERR_NO_MEMORY;
     }
     ucs_status_t status = req->dt.start_recv(buffer, count, dt);

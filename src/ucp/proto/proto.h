@@ -70,6 +70,16 @@ struct worker_proto {
     worker_proto(const worker_proto &) = delete;
     worker_proto &operator=(const worker_proto &) = delete;
 
+    // One of `requests` for a new operation; nullptr: no memory.
+    UCS_ALWAYS_INLINE ucp_request *take_request(req_kind kind,
+                                                const ucp_request_param_t *param) noexcept
+    {
+        auto *req = static_cast<ucp_request *>(requests.get());
+        if (UCS_LIKELY(req)) {
+            req->begin(worker, kind, param);
+        }
+        return req;
+    }
     // As many as there is memory for.
     void fill_spare_requests() noexcept;
 

@@ -59,11 +59,7 @@ ucp_request *request_get(ucp_worker *worker, req_kind kind,
         req->flags |= REQ_EXTERNAL;
         return req;
     }
-    auto *req = static_cast<ucp_request *>(worker->proto->requests.get());
-    if (UCS_LIKELY(req)) {
-        req->begin(worker, kind, param);
-    }
-    return req;
+    return worker->proto->take_request(kind, param);
 }
 
 ucp_request *request_get_internal(ucp_worker *worker) noexcept
