@@ -84,18 +84,25 @@ size_t page_size()
     return size;
 }
 
-uint64_t involuntary_switches()
+static uint64_t clock_ns(clockid_t clock)
+{
+    timespec now{};
+    clock_gettime(clock, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+thread_usage usage_of_thread()
 {
     rusage usage{};
-    getrusage(RUSAGE_THREAD, &usage);
-    return static_cast<uint64_t>(usage.ru_nivcsw);
+    getrusage(RUSAGE_THREAD, &usage); // its times are as old as the last tick
+    return {.cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID),
+            .involuntary = static_cast<uint64_t>(usage.ru_nivcsw),
+            .voluntary = static_cast<uint64_t>(usage.ru_nvcsw)};
 }
 
 uint64_t monotonic_ns()
 {
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+    return clock_ns(CLOCK_MONOTONIC);
 }
 
 bool descriptors_left(unsigned count)

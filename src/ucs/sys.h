@@ -28,8 +28,13 @@ uint64_t random_u64();                       // never 0, from the kernel
 size_t page_size();
 uint64_t monotonic_ns();
 
-// How often the kernel has taken the processor away from this thread.
-uint64_t involuntary_switches();
+// What this thread got of a processor.
+struct thread_usage {
+    uint64_t cpu;         // ns
+    uint64_t involuntary; // how often the kernel took it away
+    uint64_t voluntary;   // how often the thread gave it up to sleep
+};
+thread_usage usage_of_thread();
 
 // Whether the process can open so many descriptors now.
 bool descriptors_left(unsigned count);

@@ -20,7 +20,7 @@ constexpr uint64_t crowded_interval = 10000000; // ns; so long nothing is polled
 
 const linger::machine linger::real = {
     .now = ucs::monotonic_ns,
-    .switches = ucs::involuntary_switches,
+    .switches = [] { return ucs::usage_of_thread().involuntary; },
 };
 
 linger::linger(double limit, const machine &m)
