@@ -58,8 +58,8 @@ class matcher {
 
     class recv_entry : link {
         friend class matcher;
-        uint64_t seq_ = 0;
-        pattern pattern_ = {};
+        uint64_t seq_; // of one that waits
+        pattern pattern_;
 
       public:
         bool is_waiting() const noexcept { return this->linked(); }

@@ -408,7 +408,7 @@ TEST_P(ucp_proto, a_rendezvous_offers_the_users_registration_and_makes_none_besi
         p.memh = memh;
         void *s = ucp_tag_send_nbx(ab, out.data(), out.size(), 1, &p);
         ASSERT_TRUE(UCS_PTR_IS_PTR(s));
-        const auto &offered = ucp_request::from_user(s)->memory;
+        const auto &offered = static_cast<ucp::data_request *>(ucp_request::from_user(s))->memory;
         uct_mem_h own = memh ? memh->memh[ab->lanes[ab->rma_lane_index()].md_index] : nullptr;
         EXPECT_NE(nullptr, offered.zmemh);
         EXPECT_EQ(memh != nullptr, offered.zmemh == own);

@@ -23,6 +23,11 @@ namespace ucp {
 
 namespace {
 
+struct am_recv_request : rndv_recv_request {
+    static constexpr req_kind is = req_kind::am_recv;
+    using rndv_recv_request::rndv_recv_request;
+};
+
 constexpr uint32_t PRIVATE_FLAGS = ~uint32_t(0) << 15; // not the user's to set
 
 UCS_ALWAYS_INLINE const am_handler *find_handler(ucp_worker *worker, uint16_t id) noexcept
@@ -116,10 +121,47 @@ UCS_ALWAYS_INLINE ucs_status_t deliver(ucp_worker *worker, const wire::am_hdr &h
     return deliver_kept(worker, h, hdr, msg, head, length, header, reply_ep, uct_flags);
 }
 
+// ---- fragments
+
+void store(partial *part, size_t offset, const void *bytes, size_t length) noexcept
+{
+    memcpy(static_cast<char *>(part->desc->data) + offset, bytes, length);
+}
+
+void whole(ucp_worker *worker, partial *in_table) noexcept
+{
+    partial part = *in_table;
+    worker->proto->partials.erase(part.key);
+    bool reply = part.am_flags & AM_WIRE_REPLY;
+    ucp_ep *ep = reply ? find_reply_ep(worker, part.ep_id) : nullptr;
+    const am_handler *h = find_handler(worker, part.am_id);
+    if (reply && !ep) {
+        drop_stale(worker, "am reply");
+        h = nullptr;
+    }
+    bool kept = false;
+    if (h) {
+        kept = settle(part.desc, call_handler(h, part.header, part.header_len, part.desc->data,
+                                              part.total, ep, true));
+    }
+    free(part.header);
+    if (!kept) {
+        worker->proto->descs.put(part.desc);
+    }
+}
+
+void lost(ucp_worker *worker, partial *part, ucs_status_t) noexcept
+{
+    free(part->header);
+    worker->proto->descs.put(part->desc);
+}
+
+constexpr fragmented fragments = {"am first", "am middle", store, whole, lost};
+
 // ---- rendezvous for handlers of the old API, which get whole data only: received into our memory
 // first
 
-void old_rndv_done(void *, ucs_status_t status, void *user_data)
+void old_rndv_done(void *, ucs_status_t status, size_t, void *user_data)
 {
     auto *desc = static_cast<recv_desc *>(user_data);
     ucp_worker *worker = desc->worker;
@@ -137,7 +179,7 @@ void old_rndv_done(void *, ucs_status_t status, void *user_data)
 void old_rndv(ucp_worker *worker, const wire::rts_hdr *rts) noexcept
 {
     recv_desc *desc = worker->proto->descs.get(rts->size);
-    ucp_request *req = desc ? request_get_internal(worker) : nullptr;
+    auto *req = desc ? request_get_internal<am_recv_request>(worker) : nullptr;
     if (!req) {
         if (desc) {
             worker->proto->descs.put(desc);
@@ -148,7 +190,7 @@ void old_rndv(ucp_worker *worker, const wire::rts_hdr *rts) noexcept
     desc->ep_id = rts->flags & wire::RTS_FLAG_REPLY ? rts->ep : 0;
     desc->am_id = rts->am_id;
     req->dt.start_contig(desc->data, rts->size);
-    req->cb.send = old_rndv_done;
+    req->cb.recv_am = old_rndv_done;
     req->user_data = desc;
     req->flags |= REQ_CALLBACK;
     rndv_recv(req, rts);
@@ -246,32 +288,21 @@ ucs_status_t am_reply_handler(void *arg, void *data, size_t length, unsigned fla
 ucs_status_t am_first_handler(void *arg, void *data, size_t length, unsigned)
 {
     auto *worker = static_cast<ucp_worker *>(arg);
-    worker_proto *proto = worker->proto.get();
     wire::am_first_hdr hdr;
     if (length < sizeof(hdr)) {
-        return drop_damaged(worker, "am first", length);
+        return drop_damaged(worker, fragments.first, length);
     }
     memcpy(&hdr, data, sizeof(hdr));
     size_t header_len = hdr.am.header_len;
     if (header_len > length - sizeof(hdr)) {
-        return drop_damaged(worker, "am first", length);
+        return drop_damaged(worker, fragments.first, length);
     }
     size_t n = length - sizeof(hdr) - header_len;
-    partial_key key = {hdr.source, hdr.msg_id};
-    if (n > hdr.total || hdr.total > wire::max_message || proto->partials.contains(key)) {
-        return drop_damaged(worker, "am first", length);
-    }
-    if (hdr.ep != 0 && !find_usable_ep(worker, hdr.ep)) {
-        drop_stale(worker, "a fragmented message");
+    partial part = partial_of(fragments, hdr, n);
+    if (!may_begin(worker, part, length)) {
         return UCS_OK;
     }
-    const char *header = static_cast<const char *>(data) + sizeof(hdr);
-    partial part = {};
-    part.key = key;
-    part.total = hdr.total;
-    part.ep_id = hdr.ep;
     part.am_flags = hdr.am.flags;
-    part.am_handler = true;
     part.am_id = hdr.am.am_id;
     part.header_len = static_cast<uint32_t>(header_len);
     part.header = header_len ? malloc(header_len) : nullptr;
@@ -286,63 +317,18 @@ ucs_status_t am_first_handler(void *arg, void *data, size_t length, unsigned)
         return UCS_OK;
     }
     part.desc->what = recv_desc::content::am;
+    const char *header = static_cast<const char *>(data) + sizeof(hdr);
     if (header_len != 0) {
         memcpy(part.header, header, header_len);
     }
     memcpy(part.desc->data, header + header_len, n);
-    part.received = n;
-    proto->partials.emplace(key, part);
-    return part.received == part.total ? am_whole(worker, key) : UCS_OK;
-}
-
-// All fragments are here.
-ucs_status_t am_whole(ucp_worker *worker, const partial_key &key) noexcept
-{
-    auto it = worker->proto->partials.find(key);
-    partial part = it->second;
-    worker->proto->partials.erase(it);
-    bool reply = part.am_flags & AM_WIRE_REPLY;
-    ucp_ep *ep = reply ? find_reply_ep(worker, part.ep_id) : nullptr;
-    const am_handler *h = find_handler(worker, part.am_id);
-    if (reply && !ep) {
-        drop_stale(worker, "am reply");
-        h = nullptr;
-    }
-    bool kept = false;
-    if (h) {
-        kept = settle(part.desc, call_handler(h, part.header, part.header_len, part.desc->data,
-                                              part.total, ep, true));
-    }
-    free(part.header);
-    if (!kept) {
-        worker->proto->descs.put(part.desc);
-    }
+    part_begun(worker, &(worker->proto->partials[part.key] = part));
     return UCS_OK;
 }
 
 ucs_status_t am_middle_handler(void *arg, void *data, size_t length, unsigned)
 {
-    auto *worker = static_cast<ucp_worker *>(arg);
-    worker_proto *proto = worker->proto.get();
-    wire::frag_hdr hdr;
-    if (length < sizeof(hdr)) {
-        return drop_damaged(worker, "am middle", length);
-    }
-    memcpy(&hdr, data, sizeof(hdr));
-    size_t n = length - sizeof(hdr);
-    auto it = proto->partials.find({hdr.source, hdr.msg_id});
-    if (it == proto->partials.end()) {
-        drop_stale(worker, "fragment");
-        return UCS_OK;
-    }
-    partial &part = it->second;
-    if (!part.am_handler || hdr.offset != part.received || n > part.total - part.received) {
-        return drop_damaged(worker, "am middle", length);
-    }
-    memcpy(static_cast<char *>(part.desc->data) + hdr.offset,
-           static_cast<const char *>(data) + sizeof(hdr), n);
-    part.received += n;
-    return part.received == part.total ? am_whole(worker, part.key) : UCS_OK;
+    return add_fragment(static_cast<ucp_worker *>(arg), fragments, data, length);
 }
 
 namespace {
@@ -457,8 +443,8 @@ UCS_EXPORT ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data
     if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL) {
         return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
     }
-    ucp_request *req;
-    status = ucp::recv_request(worker, ucp::req_kind::am_recv, buffer, count, dt, param, &req);
+    ucp::am_recv_request *req;
+    status = ucp::make_receive(worker, buffer, count, dt, param, &req);
     if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
     }

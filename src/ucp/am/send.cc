@@ -23,6 +23,16 @@ namespace ucp {
 
 namespace {
 
+struct am_send_request : rndv_send_request {
+    using rndv_send_request::rndv_send_request;
+
+    const void *header; // the user's, or own_copy
+    uint32_t header_len;
+    uint16_t am_id;
+    uint16_t send_flags; // UCP_AM_SEND_FLAG_*
+    uint64_t msg_id;     // of a message in fragments
+};
+
 constexpr size_t STACK_MAX = 512; // header and data up to here are put together for a short send
 
 struct single_pack {
@@ -62,15 +72,15 @@ uint64_t as_u64(const wire::am_hdr &hdr) noexcept
     return value;
 }
 
-ucs_status_t single_progress(ucp_request *req) noexcept
+ucs_status_t single_progress(am_send_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
     req->pend_lane = ep->am_lane_index;
     req->dt.rewind(0);
-    bool reply = req->send.am_flags & UCP_AM_SEND_FLAG_REPLY;
-    single_pack pack = {{req->send.am_id, 0, req->send.header_len},
+    bool reply = req->send_flags & UCP_AM_SEND_FLAG_REPLY;
+    single_pack pack = {{req->am_id, 0, req->header_len},
                         reply ? ep->remote_id : 0,
-                        req->send.header,
+                        req->header,
                         nullptr,
                         req->dt.length(),
                         &req->dt};
@@ -83,20 +93,20 @@ ucs_status_t single_progress(ucp_request *req) noexcept
     return UCS_OK;
 }
 
-bool is_plain(const ucp_request *req) noexcept
+bool is_plain(const am_send_request *req) noexcept
 {
-    return req->send.header_len == 0 && req->dt.is_contig() &&
-           !(req->send.am_flags & UCP_AM_SEND_FLAG_REPLY);
+    return req->header_len == 0 && req->dt.is_contig() &&
+           !(req->send_flags & UCP_AM_SEND_FLAG_REPLY);
 }
 
-ucs_status_t short_progress(ucp_request *req) noexcept
+ucs_status_t short_progress(am_send_request *req) noexcept
 {
     if (!is_plain(req)) {
         return single_progress(req);
     }
     ucp_ep *ep = req->ep;
     req->pend_lane = ep->am_lane_index;
-    wire::am_hdr hdr = {req->send.am_id, 0, 0};
+    wire::am_hdr hdr = {req->am_id, 0, 0};
     ucs_status_t status =
         uct_ep_am_short(ep->am_ep, AM_ID_AM_SINGLE, as_u64(hdr), req->dt.contig_ptr(),
                         static_cast<unsigned>(req->dt.length()));
@@ -106,20 +116,19 @@ ucs_status_t short_progress(ucp_request *req) noexcept
     return status;
 }
 
-wire::am_first_hdr first_header(const ucp_request *req) noexcept
+wire::am_first_hdr first_header(const am_send_request *req) noexcept
 {
-    bool reply = req->send.am_flags & UCP_AM_SEND_FLAG_REPLY;
-    return {
-        {req->send.am_id, static_cast<uint16_t>(reply ? AM_WIRE_REPLY : 0), req->send.header_len},
-        req->dt.length(),
-        source_of(req->ep),
-        req->send.msg_id,
-        req->ep->remote_id};
+    bool reply = req->send_flags & UCP_AM_SEND_FLAG_REPLY;
+    return {{req->am_id, static_cast<uint16_t>(reply ? AM_WIRE_REPLY : 0), req->header_len},
+            req->dt.length(),
+            source_of(req->ep),
+            req->msg_id,
+            req->ep->remote_id};
 }
 
 size_t pack_fragment(void *dest, void *arg)
 {
-    auto *req = static_cast<ucp_request *>(arg);
+    auto *req = static_cast<am_send_request *>(arg);
     char *at = static_cast<char *>(dest);
     size_t room = req->ep->limits().max_bcopy;
     size_t head;
@@ -127,26 +136,26 @@ size_t pack_fragment(void *dest, void *arg)
         wire::am_first_hdr hdr = first_header(req);
         head = sizeof(hdr);
         memcpy(at, &hdr, head);
-        if (req->send.header_len != 0) {
-            memcpy(at + head, req->send.header, req->send.header_len);
+        if (req->header_len != 0) {
+            memcpy(at + head, req->header, req->header_len);
         }
-        head += req->send.header_len;
+        head += req->header_len;
     } else {
-        wire::frag_hdr hdr = {source_of(req->ep), req->send.msg_id, req->dt.offset()};
+        wire::frag_hdr hdr = {source_of(req->ep), req->msg_id, req->dt.offset()};
         head = sizeof(hdr);
         memcpy(at, &hdr, head);
     }
     return head + req->dt.pack(at + head, room - head);
 }
 
-ucs_status_t multi_progress(ucp_request *req) noexcept
+ucs_status_t multi_progress(am_send_request *req) noexcept
 {
     return bcopy_piece(req, req->dt.offset() == 0 ? AM_ID_AM_FIRST : AM_ID_AM_MIDDLE,
                        pack_fragment);
 }
 
 // Fragments out of the user's buffer; the user header is in the first one's transport header.
-ucs_status_t zcopy_progress(ucp_request *req) noexcept
+ucs_status_t zcopy_progress(am_send_request *req) noexcept
 {
     size_t offset = req->dt.offset();
     char head[sizeof(wire::am_first_hdr) + ZCOPY_HEADER_MAX];
@@ -155,13 +164,13 @@ ucs_status_t zcopy_progress(ucp_request *req) noexcept
     if (offset == 0) {
         wire::am_first_hdr hdr = first_header(req);
         memcpy(head, &hdr, sizeof(hdr));
-        if (req->send.header_len != 0) {
-            memcpy(head + sizeof(hdr), req->send.header, req->send.header_len);
+        if (req->header_len != 0) {
+            memcpy(head + sizeof(hdr), req->header, req->header_len);
         }
-        head_len = sizeof(hdr) + req->send.header_len;
+        head_len = sizeof(hdr) + req->header_len;
         id = AM_ID_AM_FIRST;
     } else {
-        wire::frag_hdr hdr = {source_of(req->ep), req->send.msg_id, offset};
+        wire::frag_hdr hdr = {source_of(req->ep), req->msg_id, offset};
         memcpy(head, &hdr, sizeof(hdr));
         head_len = sizeof(hdr);
         id = AM_ID_AM_MIDDLE;
@@ -169,51 +178,70 @@ ucs_status_t zcopy_progress(ucp_request *req) noexcept
     return zcopy_message(req, id, head, head_len);
 }
 
-bool fragments_start(ucp_request *req) noexcept
+bool fragments_start(am_send_request *req) noexcept
 {
-    req->send.msg_id = ++req->worker->proto->next_msg_id;
+    req->msg_id = ++req->worker->proto->next_msg_id;
     return true;
 }
 
 // The table knows the length of the data, not the user's header.
-bool single_start(ucp_request *req) noexcept
+bool single_start(am_send_request *req) noexcept
 {
-    size_t reply = req->send.am_flags & UCP_AM_SEND_FLAG_REPLY ? sizeof(uint64_t) : 0;
-    size_t head = sizeof(wire::am_hdr) + reply + req->send.header_len;
+    size_t reply = req->send_flags & UCP_AM_SEND_FLAG_REPLY ? sizeof(uint64_t) : 0;
+    size_t head = sizeof(wire::am_hdr) + reply + req->header_len;
     if (UCS_UNLIKELY(head + req->dt.length() > req->ep->limits().max_bcopy)) {
-        req->progress = multi_progress;
+        req->progress = typed<multi_progress>;
         return fragments_start(req);
     }
     return true;
 }
 
-bool zcopy_start(ucp_request *req) noexcept
+bool zcopy_start(am_send_request *req) noexcept
 {
     const ep_limits &limits = req->ep->limits();
-    size_t head = sizeof(wire::am_first_hdr) + req->send.header_len;
-    return req->send.header_len <= ZCOPY_HEADER_MAX && head <= limits.max_hdr &&
+    size_t head = sizeof(wire::am_first_hdr) + req->header_len;
+    return req->header_len <= ZCOPY_HEADER_MAX && head <= limits.max_hdr &&
            head < limits.max_zcopy && start_zcopy(req, req->ep->am_lane().md_index) &&
            fragments_start(req);
 }
 
-constexpr protocol eager_short = {"eager short", true, single_start, short_progress, abort_simple};
-constexpr protocol eager_copy = {"eager copy-in copy-out", true, single_start, single_progress,
-                                 abort_simple};
-constexpr protocol eager_fragments = {"multi-frag eager copy-in copy-out", true, fragments_start,
-                                      multi_progress, abort_simple};
-constexpr protocol eager_zcopy = {"eager zero-copy copy-out", true, zcopy_start, zcopy_progress,
-                                  comp_abort};
+// What the announcement of a rendezvous says of an active message.
+size_t announce(const rndv_send_request *send, wire::rts_hdr *hdr, char *behind) noexcept
+{
+    const auto *req = static_cast<const am_send_request *>(send);
+    hdr->kind = wire::RTS_AM;
+    hdr->am_id = req->am_id;
+    hdr->header_len = req->header_len;
+    hdr->flags = req->send_flags & UCP_AM_SEND_FLAG_REPLY ? wire::RTS_FLAG_REPLY : 0;
+    if (req->header_len != 0) {
+        memcpy(behind, req->header, req->header_len);
+    }
+    return req->header_len;
+}
+
+constexpr protocol eager_short = {"eager short", true, typed<single_start>, typed<short_progress>,
+                                  abort_simple};
+constexpr protocol eager_copy = {"eager copy-in copy-out", true, typed<single_start>,
+                                 typed<single_progress>, abort_simple};
+constexpr protocol eager_fragments = {"multi-frag eager copy-in copy-out", true,
+                                      typed<fragments_start>, typed<multi_progress>, abort_simple};
+constexpr protocol eager_zcopy = {"eager zero-copy copy-out", true, typed<zcopy_start>,
+                                  typed<zcopy_progress>, comp_abort};
+constexpr protocol rndv_read = {rndv_read_name, true, typed<rndv_start<announce, true>>,
+                                typed<rndv_rts_progress>, typed<rndv_rts_abort>};
+constexpr protocol rndv_send = {rndv_send_name, false, typed<rndv_start<announce, false>>,
+                                typed<rndv_rts_progress>, typed<rndv_rts_abort>};
 
 // What did not go out in one call. Everything about lanes is decided when the first piece is sent.
-ucs_status_t start_progress(ucp_request *req) noexcept
+ucs_status_t start_progress(am_send_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
-    if (UCS_UNLIKELY(req->send.header_len > max_am_header(ep->limits().max_bcopy))) {
+    if (UCS_UNLIKELY(req->header_len > max_am_header(ep->limits().max_bcopy))) {
         ucs_error("ucp_am_send_nbx: header_length %u is above %zu, the peer's limit",
-                  req->send.header_len, max_am_header(ep->limits().max_bcopy));
+                  req->header_len, max_am_header(ep->limits().max_bcopy));
         return UCS_ERR_INVALID_PARAM;
     }
-    uint16_t flags = req->send.am_flags;
+    uint16_t flags = req->send_flags;
     if (flags & UCP_AM_SEND_FLAG_EAGER) {
         bool copied = req->flags & REQ_COPY || !req->dt.is_contig();
         return start_protocol(req, ep->config->am, copied ? MEMORY_EAGER_FAST : MEMORY_EAGER);
@@ -238,27 +266,27 @@ struct am_args {
 UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const am_args &a,
                                         const ucp_request_param_t *param) noexcept
 {
-    ucp_request *req;
+    am_send_request *req;
     ucs_status_t status =
-        data_request(ep, data_way::from_buffer, a.buffer, a.count, a.dt, param, &req);
+        make_request(ep, data_way::from_buffer, a.buffer, a.count, a.dt, param, &req);
     if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
     }
-    req->send.am_id = static_cast<uint16_t>(a.id);
-    req->send.am_flags = static_cast<uint16_t>(a.flags);
-    req->send.header = a.header;
-    req->send.header_len = static_cast<uint32_t>(a.header_len);
+    req->am_id = static_cast<uint16_t>(a.id);
+    req->send_flags = static_cast<uint16_t>(a.flags);
+    req->header = a.header;
+    req->header_len = static_cast<uint32_t>(a.header_len);
     if (a.flags & UCP_AM_SEND_FLAG_COPY_HEADER && a.header_len != 0) {
-        void *copy = malloc(a.header_len);
-        if (!copy) {
+        req->own_copy = malloc(a.header_len);
+        if (!req->own_copy) {
             req->dt.finish();
             request_put(req);
             return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
         }
-        req->send.header = memcpy(copy, a.header, a.header_len);
+        req->header = memcpy(req->own_copy, a.header, a.header_len);
         req->flags |= REQ_OWN_COPY;
     }
-    req->progress = start_progress;
+    req->progress = typed<start_progress>;
     req->abort = abort_simple;
     return send_request(req, param);
 }
@@ -355,8 +383,8 @@ const message_protocols am_messages = {
     .copy = &eager_copy,
     .fragments = &eager_fragments,
     .zcopy = &eager_zcopy,
-    .read = &rndv_read_am,
-    .send = &rndv_send_am,
+    .read = &rndv_read,
+    .send = &rndv_send,
     .copy_header = sizeof(wire::am_hdr),
     .zcopy_header = sizeof(wire::am_first_hdr),
 };

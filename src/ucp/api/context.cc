@@ -97,7 +97,7 @@ ucs_status_t ucp_context_query(ucp_context_h context, ucp_context_attr_t *attr)
     UCS_CHECK_ARG(context, "ucp_context_query: context must not be NULL");
     UCS_CHECK_ARG(attr, "ucp_context_query: attr must not be NULL");
     if (attr->field_mask & UCP_ATTR_FIELD_REQUEST_SIZE) {
-        attr->request_size = sizeof(ucp_request);
+        attr->request_size = ucp::request_bytes;
     }
     if (attr->field_mask & UCP_ATTR_FIELD_THREAD_MODE) {
         attr->thread_mode =

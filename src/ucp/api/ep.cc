@@ -340,7 +340,7 @@ ucs_status_ptr_t ucp_ep_flush_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
     if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
     }
-    ucp_request *req = ucp::request_get(ep->worker, ucp::req_kind::flush, param);
+    auto *req = ucp::request_get<ucp::flush_request>(ep->worker, param);
     if (!req) {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }

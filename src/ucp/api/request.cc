@@ -5,6 +5,7 @@
 
 #include "ucp/core/worker.h"
 #include "ucp/proto/proto.h"
+#include "ucp/tag/tag.h"
 #include "ucs/check.h"
 
 #include <cstdio>
@@ -24,10 +25,16 @@ const char *kind_name(const ucp_request *req)
         return "am recv";
     case ucp::req_kind::flush:
         return "flush";
-    case ucp::req_kind::none:
+    case ucp::req_kind::other:
         break;
     }
-    return "idle";
+    return "send";
+}
+
+size_t length_of(const ucp_request *req)
+{
+    return ucp::has_buffer(req->kind) ? static_cast<const ucp::data_request *>(req)->dt.length()
+                                      : 0;
 }
 
 void give_back(void *request, bool drop_callback) noexcept
@@ -74,7 +81,7 @@ UCS_EXPORT ucs_status_t ucp_tag_recv_request_test(void *request, ucp_tag_recv_in
     ucp_request *req = ucp_request::from_user(request);
     ucs_status_t status = status_of(req);
     if (status != UCS_INPROGRESS && info && req->kind == ucp::req_kind::tag_recv) {
-        *info = req->info;
+        *info = static_cast<ucp::recv_request *>(req)->info;
     }
     return status;
 }
@@ -90,8 +97,8 @@ UCS_EXPORT ucs_status_t ucp_stream_recv_request_test(void *request, size_t *leng
     UCS_CHECK_ARG(length_p, "ucp_stream_recv_request_test: length_p must not be NULL");
     ucp_request *req = ucp_request::from_user(request);
     ucs_status_t status = status_of(req);
-    if (status != UCS_INPROGRESS) {
-        *length_p = req->info.length;
+    if (status != UCS_INPROGRESS && req->kind == ucp::req_kind::stream_recv) {
+        *length_p = static_cast<ucp::recv_request *>(req)->info.length;
     }
     return status;
 }
@@ -126,7 +133,7 @@ UCS_EXPORT void ucp_request_cancel(ucp_worker_h worker, void *request)
     if (req->flags & ucp::REQ_COMPLETED || !(req->flags & ucp::REQ_EXPECTED)) {
         return;
     }
-    worker->proto->tags.remove(&req->match);
+    worker->proto->tags.remove(static_cast<ucp::tag_recv_request *>(req));
     req->flags &= ~ucp::REQ_EXPECTED;
     ucp::complete(req, UCS_ERR_CANCELED);
 }
@@ -144,7 +151,7 @@ UCS_EXPORT ucs_status_t ucp_request_query(void *request, ucp_request_attr_t *att
                       "ucp_request_query: attr->debug_string must not be NULL");
         if (attr->debug_string_size > 0) {
             snprintf(attr->debug_string, attr->debug_string_size, "%s length %zu %s memory%s",
-                     kind_name(req), req->dt.length(), "host",
+                     kind_name(req), length_of(req), "host",
                      req->flags & ucp::REQ_COMPLETED ? ", completed" : "");
         }
     }

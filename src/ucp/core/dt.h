@@ -106,7 +106,7 @@ class dt_iter {
             ucp_dt_generic *dt;
             void *state;
         } generic;
-    } u_ = {};
+    } u_; // of kind_
 
     ucs_status_t bind(const void *buffer, size_t count, ucp_datatype_t dt, bool recv) noexcept;
     ucs_status_t unpack_other(size_t offset, const void *src, size_t length) noexcept;

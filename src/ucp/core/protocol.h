@@ -16,6 +16,20 @@ struct ucp_request;
 
 namespace ucp {
 
+template <auto f>
+struct typed_call;
+template <class Result, class Request, class... Args, Result (*f)(Request *, Args...) noexcept>
+struct typed_call<f> {
+    static Result call(ucp_request *req, Args... args) noexcept
+    {
+        return f(static_cast<Request *>(req), args...);
+    }
+};
+// f, which takes a protocol's own type of request, as a function of any request. It is called with
+// requests of that type alone.
+template <auto f>
+constexpr auto *typed = typed_call<f>::call;
+
 struct protocol {
     const char *name; // in UCX's words
     // The lane does the operation itself; else the peer's processor does it on a message.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A request: one operation that did not finish inside its posting call. The user sees the address
-// right behind the struct (request_size bytes of user area follow it, constructed once by
-// request_init); external requests (UCP_OP_ATTR_FIELD_REQUEST) have the struct in front of the
-// caller's pointer and are never freed by us.
+// behind its request_bytes (request_size bytes of user area follow them, constructed once by
+// request_init); external requests (UCP_OP_ATTR_FIELD_REQUEST) stand in front of the caller's
+// pointer and are never freed by us.
 //
 // Life of a send: posted -> [ep->pending, until progress() has sent every piece] ->
 // [ep->outstanding, until the acknowledgement or the local completion] -> complete(). A request is
@@ -30,6 +30,11 @@
 #include "ucs/list.h"
 #include "ucs/match.h"
 
+#include <concepts>
+#include <cstddef>
+#include <new>
+#include <type_traits>
+
 struct ucp_request;
 struct ucp_rkey;
 struct ucp_mem;
@@ -54,7 +59,13 @@ struct tag_policy {
 };
 using tag_matcher = ucs::matcher<tag_policy>;
 
-enum class req_kind : uint8_t { send, tag_recv, stream_recv, am_recv, flush, none };
+// What the program gets told of the end, and by which callback. A request with a buffer is a
+// data_request.
+enum class req_kind : uint8_t { send, tag_recv, stream_recv, am_recv, flush, other };
+constexpr bool has_buffer(req_kind kind) noexcept
+{
+    return kind <= req_kind::am_recv;
+}
 
 enum req_flags : uint32_t {
     REQ_COMPLETED = 1u << 0,
@@ -66,7 +77,7 @@ enum req_flags : uint32_t {
     REQ_LISTED = 1u << 6,   // node is in a list of the ep
     REQ_ABORTED = 1u << 7,  // abort() came while uct operations were in flight
     REQ_INTERNAL = 1u << 8, // not visible to the user: freed at completion
-    REQ_OWN_COPY = 1u << 9, // send.header is our copy
+    REQ_OWN_COPY = 1u << 9, // own_copy is to be freed
     REQ_SYNC = 1u << 10,    // completes after the receiver matched
     REQ_SENT = 1u << 11,    // every byte was given to the lane
     REQ_WAITALL = 1u << 12, // stream receive: only the full length completes
@@ -92,137 +103,19 @@ enum phase : uint8_t {
 
 } // namespace ucp
 
+// What every request has. Each protocol derives a type for what it alone needs, in its own source,
+// and gives functions of that type to progress and abort by typed<> (protocol.h).
 struct ucp_request {
-    ucs::list_node node; // ep->pending or ep->outstanding
-    ucp_worker *worker = nullptr;
-    ucp_ep *ep = nullptr;
-    uint32_t flags = 0;
-    ucs_status_t status = UCS_OK;
-    ucp::req_kind kind = ucp::req_kind::none;
-    uint8_t phase = 0;     // ucp::phase: what the peer's answer must find
-    uint8_t pend_lane = 0; // the lane that progress() found full
-    uint8_t done = 0;      // completed, for threads that poll without the worker's lock
-    union callback {
-        ucp_send_nbx_callback_t send;
-        ucp_tag_recv_nbx_callback_t recv;
-        ucp_stream_recv_nbx_callback_t recv_stream;
-        ucp_am_recv_data_nbx_callback_t recv_am;
-    } cb = {};
-    void *user_data = nullptr;
-    ucs_status_t (*progress)(ucp_request *req) = nullptr;
-    void (*abort)(ucp_request *req, ucs_status_t status) = nullptr;
-    uct_completion_t comp = {}; // count: uct operations in flight + 1 while progress() posts
-    ucp::dt_iter dt;
-    uint64_t id = 0; // in worker->request_ids while the peer may name this request, else 0
+    // The kind of a request of this type.
+    static constexpr ucp::req_kind is = ucp::req_kind::other;
 
-    // Receives: the matcher's entry, what was found, and how much is still to come.
-    ucp::tag_matcher::recv_entry match;
-    ucp_tag_recv_info_t info = {}; // am and stream receives use length only
-    size_t remaining = 0;
-
-    struct send_part {
-        uint64_t tag;       // tag sends
-        const void *header; // am: user header
-        uint32_t header_len;
-        uint16_t am_id;
-        uint16_t am_flags;
-        uint64_t msg_id; // multi-fragment sends
-    };
-    struct rma_part {
-        uint64_t address;
-        ucp_rkey *rkey;
-        void *result; // amo: where the old value goes
-        uint64_t value[2];
-        uint8_t op, size;
-        uint8_t rail; // put, get: of the key, that takes what comes before share_end
-        size_t share_end;
-    };
-    struct stream_part {
-        size_t *length_p; // stream receive: user's output
-        size_t elem;
-    };
-    struct flush_part {
-        unsigned lanes;    // of the endpoint, still to be flushed: a bit for each
-        unsigned children; // a worker's flush: those of endpoints, not ended yet
-        bool begun;        // lanes and seq are set
-        uint64_t seq;      // what the target has to confirm
-        ucp_request *next; // of flush_list
-    };
-    struct control_part { // a small message of the protocols
-        uint8_t id;       // am_id
-        uint8_t length;   // bytes
-        uint64_t data[6];
-    };
-    struct fragments_part { // a tag receive that fragments are written to: their message
-        uint64_t source;    // wire.h
-        uint64_t msg_id;
-    };
-    struct get_reply_part { // the target's answer to a get
-        uint64_t memh;
-        uint64_t address;
-        uint64_t length;
-        uint64_t initiator; // its request
-        uint64_t sent;      // bytes
-    };
-    // What belongs to a single protocol is named after it.
-    union {
-        send_part send;
-        fragments_part fragments;
-        get_reply_part get_reply;
-        rma_part rma;
-        stream_part stream;
-        flush_part flush;
-        control_part control;
-    };
-
-    // The memory of the buffer, where the lanes or the peer read or write it themselves.
-    struct memory_part {
-        // NULL in a request that has just been taken.
-        ucp::registration reg;   // of this operation, undone by complete()
-        ucp::rail_memory *rails; // registrations of further rails, undone by complete()
-        uct_mem_h zmemh;         // what zcopy passes: reg's, or the one of the user's handle
-        uint8_t md;              // of reg
-    };
-    memory_part memory = {};
-
-    // The rendezvous state of both sides.
-    struct rndv_part {
-        uct_component_h cmpt; // of bundle, when that is unpacked; NULL in one just taken
-        uct_rkey_bundle_t bundle;
-        uint64_t remote_req;  // the other side's request id
-        uint64_t remote_addr; // sender's buffer (get)
-        uint8_t kind;         // sender: RTS_*
-        uint8_t lane;         // that gets
-        size_t posted;        // bytes asked for or sent
-        size_t size;          // receiver: bytes that are read, or were announced
-    };
-    rndv_part rndv = {};
-
-    ucp_mem *user_memh = nullptr; // FIELD_MEMH
-
-    // Everything but the user's area anew. param: nullptr, or what the caller gave.
-    UCS_ALWAYS_INLINE void begin(ucp_worker *of, ucp::req_kind what,
-                                 const ucp_request_param_t *param) noexcept
+    // param: nullptr, or what the caller gave.
+    UCS_ALWAYS_INLINE ucp_request(ucp_worker *of, ucp::req_kind what,
+                                  const ucp_request_param_t *param) noexcept
+        : worker(of), kind(what)
     {
-        worker = of;
-        ep = nullptr;
-        flags = 0;
-        done = 0;
-        status = UCS_INPROGRESS;
-        kind = what;
-        phase = ucp::PHASE_NONE;
-        pend_lane = 0;
-        progress = nullptr;
-        abort = nullptr;
         comp.count = 0;
         comp.status = UCS_OK;
-        dt.reset();
-        id = 0;
-        user_memh = nullptr;
-        memory.reg.memh = nullptr;
-        memory.rails = nullptr;
-        memory.zmemh = nullptr;
-        rndv.cmpt = nullptr;
         if (!param) {
             return;
         }
@@ -232,17 +125,31 @@ struct ucp_request {
             cb.send = param->cb.send;
         }
         user_data = given & UCP_OP_ATTR_FIELD_USER_DATA ? param->user_data : nullptr;
-        if (given & UCP_OP_ATTR_FIELD_MEMH) {
-            user_memh = param->memh;
-        }
     }
 
-    void *user() noexcept { return this + 1; }
-    static ucp_request *from_user(void *p) noexcept { return static_cast<ucp_request *>(p) - 1; }
-    static ucp_request *from_match(ucp::tag_matcher::recv_entry *e) noexcept
-    {
-        return owner(e, &ucp_request::match);
-    }
+    ucs::list_node node; // ep->pending or ep->outstanding
+    ucp_worker *worker;
+    ucp_ep *ep = nullptr;
+    uint32_t flags = 0;
+    ucs_status_t status = UCS_INPROGRESS;
+    ucp::req_kind kind;
+    uint8_t phase = ucp::PHASE_NONE; // what the peer's answer must find
+    uint8_t pend_lane = 0;           // the lane that progress() found full
+    uint8_t done = 0;                // completed, for threads that poll without the worker's lock
+    union callback {
+        ucp_send_nbx_callback_t send;
+        ucp_tag_recv_nbx_callback_t recv;
+        ucp_stream_recv_nbx_callback_t recv_stream;
+        ucp_am_recv_data_nbx_callback_t recv_am;
+    } cb; // with REQ_CALLBACK
+    void *user_data;
+    ucs_status_t (*progress)(ucp_request *req) = nullptr;
+    void (*abort)(ucp_request *req, ucs_status_t status) = nullptr;
+    uct_completion_t comp; // count: uct operations in flight + 1 while progress() posts
+    uint64_t id = 0;       // in worker->request_ids while the peer may name this request, else 0
+
+    void *user() noexcept;
+    static ucp_request *from_user(void *p) noexcept;
     static ucp_request *from_comp(uct_completion_t *c) noexcept
     {
         return owner(c, &ucp_request::comp);
@@ -262,14 +169,88 @@ struct ucp_request {
 
 namespace ucp {
 
-// A request out of the worker's pool, with kind, callback and user data of `param` (which may be
-// nullptr), or the caller's own memory when `param` has FIELD_REQUEST. nullptr: no memory.
-ucp_request *request_get(ucp_worker *worker, req_kind kind,
-                         const ucp_request_param_t *param) noexcept;
+// A request with a buffer of the user's.
+struct data_request : ucp_request {
+    static constexpr req_kind is = req_kind::send;
 
-// One that the user never sees; given back when complete() ran (its callback is cb.send, called as
-// cb.send(user(), status, user_data)).
-ucp_request *request_get_internal(ucp_worker *worker) noexcept;
+    UCS_ALWAYS_INLINE data_request(ucp_worker *of, req_kind what,
+                                   const ucp_request_param_t *param) noexcept
+        : ucp_request(of, what, param),
+          user_memh(param && param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMH ? param->memh : nullptr)
+    {
+    }
+
+    dt_iter dt;
+    // Where the lanes or the peer read or write the buffer themselves.
+    struct {
+        registration reg;             // of this operation, undone by complete()
+        rail_memory *rails = nullptr; // registrations of further rails, undone by complete()
+        uct_mem_h zmemh = nullptr;    // what zcopy passes: reg's, or the one of the user's handle
+        uint8_t md;                   // of reg
+    } memory;
+    ucp_mem *user_memh; // FIELD_MEMH
+    void *own_copy;     // with REQ_OWN_COPY
+};
+
+// A receive into the user's buffer.
+struct recv_request : data_request {
+    using data_request::data_request;
+
+    ucp_tag_recv_info_t info = {}; // what came; of am and stream receives the length alone
+};
+
+// The bytes in front of the user's area, enough for every type of request.
+constexpr size_t request_bytes = 368;
+template <class T>
+concept request_type = std::derived_from<T, ucp_request> && sizeof(T) <= request_bytes &&
+                       alignof(T) <= 16 && std::is_trivially_destructible_v<T>;
+static_assert(request_type<recv_request> && request_bytes % 16 == 0);
+
+} // namespace ucp
+
+inline void *ucp_request::user() noexcept
+{
+    return reinterpret_cast<char *>(this) + ucp::request_bytes;
+}
+
+inline ucp_request *ucp_request::from_user(void *p) noexcept
+{
+    return reinterpret_cast<ucp_request *>(static_cast<char *>(p) - ucp::request_bytes);
+}
+
+namespace ucp {
+
+// Memory for a request out of the worker's pool. nullptr: there is none.
+void *request_memory(ucp_worker *worker) noexcept;
+// The same for what nobody can be told to repeat: there are some in reserve.
+void *request_memory_or_spare(ucp_worker *worker) noexcept;
+
+// A request with callback and user data of `param` (which may be nullptr), out of the worker's pool
+// or in the caller's own memory when `param` has FIELD_REQUEST. nullptr: no memory.
+template <request_type T>
+T *request_get(ucp_worker *worker, const ucp_request_param_t *param, req_kind kind = T::is) noexcept
+{
+    if (param && param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) {
+        T *req = new (ucp_request::from_user(param->request)) T(worker, kind, param);
+        req->flags |= REQ_EXTERNAL;
+        return req;
+    }
+    void *memory = request_memory(worker);
+    return memory ? new (memory) T(worker, kind, param) : nullptr;
+}
+
+// One that the user never sees; given back when complete() ran. Its callback is the one of its
+// kind.
+template <request_type T>
+T *request_get_internal(ucp_worker *worker) noexcept
+{
+    void *memory = request_memory_or_spare(worker);
+    T *req = memory ? new (memory) T(worker, T::is, nullptr) : nullptr;
+    if (req) {
+        req->flags = REQ_INTERNAL | REQ_RELEASED;
+    }
+    return req;
+}
 
 // Back to the pool (no-op for external ones).
 void request_put(ucp_request *req) noexcept;

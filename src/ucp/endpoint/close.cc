@@ -52,7 +52,7 @@ void data_flushed(void *, ucs_status_t status, void *user_data)
         return;
     }
     ep->control->todo |= TODO_CLOSE;
-    ucp_request *req = request_get_internal(ep->worker);
+    auto *req = request_get_internal<flush_request>(ep->worker);
     if (!req) {
         ep->set_failed(UCS_ERR_NO_MEMORY);
         return;
@@ -86,7 +86,7 @@ void flush_close(ucp_ep *ep) noexcept
     ep->state = ep_state::closing;
     ep->sendable = false;
     c.closing = close_phase::flushing;
-    ucp_request *req = request_get_internal(ep->worker);
+    auto *req = request_get_internal<flush_request>(ep->worker);
     if (!req) {
         ep->set_failed(UCS_ERR_NO_MEMORY);
         return;
@@ -172,15 +172,13 @@ ucs_status_ptr_t ep_close(ucp_ep *ep, const ucp_request_param_t *param) noexcept
         return UCS_STATUS_PTR(UCS_ERR_NOT_CONNECTED);
     }
     c.user_closed = true;
-    ucp_request *req = request_get(ep->worker, req_kind::flush, param);
+    auto *req = request_get<ucp_request>(ep->worker, param, req_kind::flush);
     if (!req) {
         c.user_closed = false;
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }
     req->flags |= REQ_POSTING;
     req->ep = ep;
-    req->progress = nullptr;
-    req->abort = nullptr;
     c.close_request = req;
     if (force) {
         ep_force_close(ep);

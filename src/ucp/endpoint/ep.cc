@@ -262,7 +262,7 @@ namespace {
 // They have when one is gone, and nothing is left behind for a later round of progress.
 void tell_answer_behind_ping(ucp_ep *ep) noexcept
 {
-    ucp_request *req = request_get_internal(ep->worker);
+    auto *req = request_get_internal<flush_request>(ep->worker);
     if (!req) {
         ep->set_failed(UCS_ERR_NO_MEMORY);
         return;

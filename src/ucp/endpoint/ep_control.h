@@ -49,19 +49,30 @@ struct share_request {
     std::vector<uint8_t> address;
 };
 
+// The flush of an endpoint.
+struct flush_request : ucp_request {
+    static constexpr req_kind is = req_kind::flush;
+    using ucp_request::ucp_request;
+
+    unsigned lanes;      // of the endpoint, still to be flushed: a bit for each
+    bool begun;          // lanes and seq are set
+    uint64_t seq;        // what the target has to confirm
+    flush_request *next; // of flush_list
+};
+
 // Requests of flushes, in the order in which they were added; needs no memory of its own.
 class flush_list {
   public:
-    void push_back(ucp_request *req) noexcept;
-    void erase(ucp_request *req) noexcept; // if it is there
+    void push_back(flush_request *req) noexcept;
+    void erase(flush_request *req) noexcept; // if it is there
     // Takes out the first that waits for no more than `acked`; nullptr: there is none.
-    ucp_request *take(uint64_t acked) noexcept;
+    flush_request *take(uint64_t acked) noexcept;
 
   private:
-    ucp_request *unlink(ucp_request **at) noexcept;
+    flush_request *unlink(flush_request **at) noexcept;
 
-    ucp_request *first_ = nullptr;
-    ucp_request *last_ = nullptr;
+    flush_request *first_ = nullptr;
+    flush_request *last_ = nullptr;
 };
 
 // What an endpoint has besides that was made by the connection manager.
@@ -163,7 +174,7 @@ void ep_destroy(ucp_ep *ep) noexcept; // at once; not inside a transport's callb
 ucp_ep *ep_new(ucp_worker *worker, ep_origin origin);
 
 // ---- flush and close (flush.cc, close.cc)
-void ep_flush_start(ucp_ep *ep, ucp_request *req) noexcept;
+void ep_flush_start(ucp_ep *ep, flush_request *req) noexcept;
 ucs_status_t ep_fence(ucp_ep *ep) noexcept;
 ucs_status_t worker_fence(ucp_worker *worker) noexcept; // of its endpoints
 void ep_close_finish(ucp_ep *ep, ucs_status_t status) noexcept;

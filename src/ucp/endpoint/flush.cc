@@ -19,29 +19,29 @@ bool acked(const ucp_ep *ep, uint64_t seq)
 
 } // namespace
 
-void flush_list::push_back(ucp_request *req) noexcept
+void flush_list::push_back(flush_request *req) noexcept
 {
-    req->flush.next = nullptr;
-    (last_ ? last_->flush.next : first_) = req;
+    req->next = nullptr;
+    (last_ ? last_->next : first_) = req;
     last_ = req;
 }
 
-ucp_request *flush_list::unlink(ucp_request **at) noexcept
+flush_request *flush_list::unlink(flush_request **at) noexcept
 {
-    ucp_request *req = *at;
-    *at = req->flush.next;
+    flush_request *req = *at;
+    *at = req->next;
     if (req == last_) {
         last_ = first_;
-        while (last_ && last_->flush.next) {
-            last_ = last_->flush.next;
+        while (last_ && last_->next) {
+            last_ = last_->next;
         }
     }
     return req;
 }
 
-void flush_list::erase(ucp_request *req) noexcept
+void flush_list::erase(flush_request *req) noexcept
 {
-    for (ucp_request **at = &first_; *at; at = &(*at)->flush.next) {
+    for (flush_request **at = &first_; *at; at = &(*at)->next) {
         if (*at == req) {
             unlink(at);
             return;
@@ -49,10 +49,10 @@ void flush_list::erase(ucp_request *req) noexcept
     }
 }
 
-ucp_request *flush_list::take(uint64_t acked) noexcept
+flush_request *flush_list::take(uint64_t acked) noexcept
 {
-    for (ucp_request **at = &first_; *at; at = &(*at)->flush.next) {
-        if ((*at)->flush.seq <= acked) {
+    for (flush_request **at = &first_; *at; at = &(*at)->next) {
+        if ((*at)->seq <= acked) {
             return unlink(at);
         }
     }
@@ -62,13 +62,13 @@ ucp_request *flush_list::take(uint64_t acked) noexcept
 namespace {
 
 // Everything local is done: complete, or wait for the target.
-void lanes_flushed(ucp_request *req) noexcept
+void lanes_flushed(flush_request *req) noexcept
 {
     request_unlist(req);
     ucs_status_t status = comp_status(req);
     if (req->flags & REQ_ABORTED) {
         complete(req, req->status);
-    } else if (status != UCS_OK || acked(req->ep, req->flush.seq)) {
+    } else if (status != UCS_OK || acked(req->ep, req->seq)) {
         complete(req, status);
     } else {
         req->ep->control->flush_waiters.push_back(req);
@@ -78,10 +78,10 @@ void lanes_flushed(ucp_request *req) noexcept
 
 void flush_comp(uct_completion_t *comp)
 {
-    lanes_flushed(ucp_request::from_comp(comp));
+    lanes_flushed(static_cast<flush_request *>(ucp_request::from_comp(comp)));
 }
 
-void flush_abort(ucp_request *req, ucs_status_t status)
+void flush_abort(flush_request *req, ucs_status_t status) noexcept
 {
     req->ep->control->flush_waiters.erase(req);
     if (req->comp.count > 0) {
@@ -92,13 +92,13 @@ void flush_abort(ucp_request *req, ucs_status_t status)
     }
 }
 
-ucs_status_t flush_progress(ucp_request *req)
+ucs_status_t flush_progress(flush_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
-    if (!req->flush.begun) {
-        req->flush.begun = true;
-        req->flush.lanes = (1u << ep->lane_count) - 1;
-        req->flush.seq = ep->rma_posted;
+    if (!req->begun) {
+        req->begun = true;
+        req->lanes = (1u << ep->lane_count) - 1;
+        req->seq = ep->rma_posted;
         req->comp.func = flush_comp;
         req->comp.status = UCS_OK;
         req->comp.count = 0;
@@ -108,7 +108,7 @@ ucs_status_t flush_progress(ucp_request *req)
     }
     ++req->comp.count; // ours, while we post
     for (unsigned i = 0; i < ep->lane_count; ++i) {
-        if (!(req->flush.lanes & (1u << i))) {
+        if (!(req->lanes & (1u << i))) {
             continue;
         }
         ++req->comp.count;
@@ -124,7 +124,7 @@ ucs_status_t flush_progress(ucp_request *req)
         if (status != UCS_OK && status != UCS_INPROGRESS) {
             req->comp.status = status;
         }
-        req->flush.lanes &= ~(1u << i);
+        req->lanes &= ~(1u << i);
     }
     if (--req->comp.count == 0) {
         lanes_flushed(req);
@@ -136,13 +136,13 @@ ucs_status_t flush_progress(ucp_request *req)
 
 } // namespace
 
-void ep_flush_start(ucp_ep *ep, ucp_request *req) noexcept
+void ep_flush_start(ucp_ep *ep, flush_request *req) noexcept
 {
     req->ep = ep;
-    req->progress = flush_progress;
-    req->abort = flush_abort;
+    req->progress = typed<flush_progress>;
+    req->abort = typed<flush_abort>;
     req->comp = {};
-    req->flush.begun = false;
+    req->begun = false;
     req->pend_lane = ep->am_lane_index;
     if (!ep->can_send()) {
         ep->queue(req);
@@ -219,7 +219,7 @@ ucs_status_t ep_fence(ucp_ep *ep) noexcept
     if (!ep->pending.empty() && ep->pending.back()->progress == fence_progress) {
         return UCS_OK; // one is enough
     }
-    ucp_request *req = request_get_internal(ep->worker);
+    auto *req = request_get_internal<ucp_request>(ep->worker);
     if (!req) {
         return UCS_ERR_NO_MEMORY;
     }
@@ -291,10 +291,17 @@ namespace {
 
 // A worker's flush: one internal flush for each endpoint that has something to wait for, then the
 // interfaces.
+struct worker_flush_request : ucp_request {
+    static constexpr req_kind is = req_kind::flush;
+    using ucp_request::ucp_request;
+
+    unsigned children = 1; // those of endpoints that have not ended, and one while they are made
+};
+
 void child_done(void *, ucs_status_t status, void *user_data)
 {
-    auto *parent = static_cast<ucp_request *>(user_data);
-    --parent->flush.children;
+    auto *parent = static_cast<worker_flush_request *>(user_data);
+    --parent->children;
     if (status != UCS_OK && parent->comp.status == UCS_OK) {
         parent->comp.status = status;
     }
@@ -305,7 +312,7 @@ using request_list = ucs::list<ucp_request, &ucp_request::node>;
 
 // One for each endpoint that has something to wait for; the others leave the worker's list. false:
 // there is no memory for all.
-bool make_children(ucp_request *parent, request_list *children)
+bool make_children(worker_flush_request *parent, request_list *children)
 {
     ucp_worker *worker = parent->worker;
     for (ep_link<listed::unflushed> *link : worker->unflushed) {
@@ -314,7 +321,7 @@ bool make_children(ucp_request *parent, request_list *children)
             worker->unflushed.erase(link);
             continue;
         }
-        ucp_request *child = request_get_internal(worker);
+        auto *child = request_get_internal<flush_request>(worker);
         if (!child) {
             return false;
         }
@@ -323,7 +330,7 @@ bool make_children(ucp_request *parent, request_list *children)
         child->cb.send = child_done;
         child->user_data = parent;
         children->push_back(child);
-        ++parent->flush.children;
+        ++parent->children;
     }
     return true;
 }
@@ -338,9 +345,9 @@ bool ifaces_flushed(ucp_worker *worker)
     return done;
 }
 
-bool try_finish(ucp_request *parent)
+bool try_finish(worker_flush_request *parent)
 {
-    if (parent->flush.children != 0 || !ifaces_flushed(parent->worker)) {
+    if (parent->children != 0 || !ifaces_flushed(parent->worker)) {
         return false;
     }
     request_unlist(parent);
@@ -352,13 +359,11 @@ bool try_finish(ucp_request *parent)
 
 ucs_status_ptr_t worker_flush(ucp_worker *worker, const ucp_request_param_t *param) noexcept
 {
-    ucp_request *parent = request_get(worker, req_kind::flush, param);
+    auto *parent = request_get<worker_flush_request>(worker, param);
     if (!parent) {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }
     parent->flags |= REQ_POSTING;
-    parent->flush.children = 1;
-    parent->comp.status = UCS_OK;
     request_list children;
     if (!make_children(parent, &children)) {
         while (ucp_request *child = children.pop_front()) {
@@ -368,9 +373,9 @@ ucs_status_ptr_t worker_flush(ucp_worker *worker, const ucp_request_param_t *par
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }
     while (ucp_request *child = children.pop_front()) {
-        ep_flush_start(child->ep, child);
+        ep_flush_start(child->ep, static_cast<flush_request *>(child));
     }
-    --parent->flush.children;
+    --parent->children;
     if (!try_finish(parent)) {
         parent->flags |= REQ_LISTED;
         worker->flushes.push_back(parent);
@@ -384,7 +389,7 @@ bool worker_flush_progress(ucp_worker *worker) noexcept
     request_list waiting;
     waiting.splice_back(worker->flushes);
     while (ucp_request *req = waiting.front()) {
-        if (!try_finish(req)) {
+        if (!try_finish(static_cast<worker_flush_request *>(req))) {
             waiting.pop_front();
             worker->flushes.push_back(req);
         }

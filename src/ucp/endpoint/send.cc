@@ -111,11 +111,19 @@ ucs_status_t post_control(ucp_ep *ep, uint8_t am_id, const void *data, size_t le
     return n >= 0 ? UCS_OK : static_cast<ucs_status_t>(n);
 }
 
-ucs_status_t control_progress(ucp_request *req) noexcept
+// A small message of the protocols.
+struct control_request : ucp_request {
+    using ucp_request::ucp_request;
+
+    uint8_t am_id;
+    uint8_t length; // bytes
+    uint64_t data[CONTROL_MAX / sizeof(uint64_t)];
+};
+
+ucs_status_t control_progress(control_request *req) noexcept
 {
     req->pend_lane = req->ep->am_lane_index;
-    ucs_status_t status =
-        post_control(req->ep, req->control.id, req->control.data, req->control.length);
+    ucs_status_t status = post_control(req->ep, req->am_id, req->data, req->length);
     if (status == UCS_OK) {
         complete(req, UCS_OK);
     }
@@ -136,17 +144,17 @@ void send_control(ucp_ep *ep, uint8_t am_id, const void *data, size_t length) no
             return;
         }
     }
-    ucp_request *req = request_get_internal(ep->worker);
+    auto *req = request_get_internal<control_request>(ep->worker);
     if (!req) {
         ucs_error("ep %p: no memory for a control message", (void *)ep);
         ep->set_failed(UCS_ERR_NO_MEMORY);
         return;
     }
     req->ep = ep;
-    req->control.id = am_id;
-    req->control.length = static_cast<uint8_t>(length);
-    memcpy(req->control.data, data, length);
-    req->progress = control_progress;
+    req->am_id = am_id;
+    req->length = static_cast<uint8_t>(length);
+    memcpy(req->data, data, length);
+    req->progress = typed<control_progress>;
     req->abort = abort_simple;
     ep->queue(req);
 }

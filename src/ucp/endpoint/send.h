@@ -14,7 +14,7 @@ ucs_status_ptr_t send_request(ucp_request *req, const ucp_request_param_t *param
 void send_internal(ucp_request *req) noexcept;
 
 // A small message to the peer (at most CONTROL_MAX bytes, at least 8): now, or in its turn.
-constexpr size_t CONTROL_MAX = sizeof(ucp_request::control_part::data);
+constexpr size_t CONTROL_MAX = 6 * sizeof(uint64_t);
 void send_control(ucp_ep *ep, uint8_t am_id, const void *data, size_t length) noexcept;
 
 template <class T>

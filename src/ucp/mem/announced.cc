@@ -38,7 +38,7 @@ void announced_memory::release(const entry &e) noexcept
     }
 }
 
-void announced_memory::keep(ucp_request *req) noexcept
+void announced_memory::keep(data_request *req) noexcept
 {
     uint64_t peer = req->ep->control->peer_uuid;
     if ((!req->memory.reg.memh && !req->memory.rails) || !reaches(worker_, peer, req->ep)) {

@@ -12,11 +12,11 @@
 #include <cstdint>
 #include <vector>
 
-struct ucp_request;
 struct ucp_worker;
 
 namespace ucp {
 
+struct data_request;
 struct rail_memory;
 
 class announced_memory {
@@ -28,7 +28,7 @@ class announced_memory {
 
     // Takes over what the request has registered, if the peer may be reading it and others share
     // the connection.
-    void keep(ucp_request *req) noexcept;
+    void keep(data_request *req) noexcept;
     // The peer answered a request that is gone.
     void answered(uint64_t request_id) noexcept;
     // An endpoint to this worker is no more.

@@ -228,7 +228,7 @@ ucp_mem *find_allocated(ucp_worker *worker, const void *buffer, size_t length) n
 
 namespace {
 
-ucs_status_t reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length, unsigned access,
+ucs_status_t reg(data_request *req, uint8_t md_index, void *buffer, size_t length, unsigned access,
                  uct_mem_h *memh_p) noexcept
 {
     ucp_mem *user = req->user_memh;
@@ -260,7 +260,7 @@ ucs_status_t reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length
 
 } // namespace
 
-ucs_status_t request_reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length,
+ucs_status_t request_reg(data_request *req, uint8_t md_index, void *buffer, size_t length,
                          uct_mem_h *memh_p) noexcept
 {
     if (!md_has(req->worker->context, md_index, UCT_MD_FLAG_NEED_MEMH)) {
@@ -270,7 +270,7 @@ ucs_status_t request_reg(ucp_request *req, uint8_t md_index, void *buffer, size_
     return reg(req, md_index, buffer, length, UCT_MD_MEM_ACCESS_RMA, memh_p);
 }
 
-ucs_status_t request_reg_remote(ucp_request *req, uint8_t md_index, void *buffer, size_t length,
+ucs_status_t request_reg_remote(data_request *req, uint8_t md_index, void *buffer, size_t length,
                                 uct_mem_h *memh_p) noexcept
 {
     if (!md_has(req->worker->context, md_index, UCT_MD_FLAG_REG)) {
@@ -279,7 +279,7 @@ ucs_status_t request_reg_remote(ucp_request *req, uint8_t md_index, void *buffer
     return reg(req, md_index, buffer, length, UCT_MD_MEM_ACCESS_REMOTE_GET, memh_p);
 }
 
-void withdraw_memh(ucp_request *req) noexcept
+void withdraw_memh(data_request *req) noexcept
 {
     if (req->memory.rails) {
         rail_memory_forget(req->memory.rails);
@@ -289,7 +289,7 @@ void withdraw_memh(ucp_request *req) noexcept
     }
 }
 
-void release_memh(ucp_request *req) noexcept
+void release_memh(data_request *req) noexcept
 {
     if (req->memory.rails) {
         rail_memory_release(req->memory.rails);

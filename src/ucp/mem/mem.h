@@ -83,15 +83,15 @@ ucp_mem *find_allocated(ucp_worker *worker, const void *buffer, size_t length) n
 // A registration of the buffer for a zero-copy operation of this md: the user's memh if it covers
 // the md, else made for this request and undone by complete(). nullptr with UCS_OK: the md needs
 // none.
-ucs_status_t request_reg(ucp_request *req, uint8_t md_index, void *buffer, size_t length,
+ucs_status_t request_reg(data_request *req, uint8_t md_index, void *buffer, size_t length,
                          uct_mem_h *memh_p) noexcept;
 // The same for memory that the peer is to read: always registered. An error: the md cannot.
-ucs_status_t request_reg_remote(ucp_request *req, uint8_t md_index, void *buffer, size_t length,
+ucs_status_t request_reg_remote(data_request *req, uint8_t md_index, void *buffer, size_t length,
                                 uct_mem_h *memh_p) noexcept;
-void release_memh(ucp_request *req) noexcept;
+void release_memh(data_request *req) noexcept;
 // For an operation that ends before the peer has answered: the memory does not stay readable in a
 // cache when release_memh() has given it back.
-void withdraw_memh(ucp_request *req) noexcept;
+void withdraw_memh(data_request *req) noexcept;
 
 // Packs the keys of registrations, for an RTS: by_md[i] for each bit i of the map. Returns their
 // bytes, 0 if no md gives one.

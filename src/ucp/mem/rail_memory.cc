@@ -27,7 +27,7 @@ void rail_memory_release(rail_memory *memory) noexcept
     delete memory;
 }
 
-bool rail_memory_add(ucp_request *req, rail_memory *memory, uint8_t md_index,
+bool rail_memory_add(data_request *req, rail_memory *memory, uint8_t md_index,
                      unsigned access) noexcept
 {
     const md &m = req->worker->context->mds[md_index];

@@ -30,7 +30,7 @@ void rail_memory_forget(rail_memory *memory) noexcept;
 // The request's buffer for one more md: the user's registration, else one for this request
 // (UCT_MD_MEM_ACCESS_*), else, where the md needs none to give it to its own operations, nothing.
 // false: it cannot be registered.
-bool rail_memory_add(ucp_request *req, rail_memory *memory, uint8_t md_index,
+bool rail_memory_add(data_request *req, rail_memory *memory, uint8_t md_index,
                      unsigned access) noexcept;
 
 constexpr size_t RAIL_GRANULE = 4096; // a piece begins where copies are fast; no page of any size

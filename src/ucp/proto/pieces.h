@@ -43,9 +43,9 @@ enum class data_way { from_buffer, into_buffer };
 
 // A request for `count` elements at `buffer`: one that the caller sees, or with param == nullptr
 // one it does not. progress and abort are the caller's to set. *req_p is unchanged when it fails.
-inline ucs_status_t data_request(ucp_ep *ep, data_way way, const void *buffer, size_t count,
-                                 ucp_datatype_t dt, const ucp_request_param_t *param,
-                                 ucp_request **req_p) noexcept
+template <request_type T>
+ucs_status_t make_request(ucp_ep *ep, data_way way, const void *buffer, size_t count,
+                          ucp_datatype_t dt, const ucp_request_param_t *param, T **req_p) noexcept
 {
     ucs_status_t status = ep->check_usable();
     if (UCS_UNLIKELY(status != UCS_OK)) {
@@ -54,8 +54,7 @@ inline ucs_status_t data_request(ucp_ep *ep, data_way way, const void *buffer, s
     if (param && param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL) {
         return UCS_ERR_NO_RESOURCE;
     }
-    ucp_request *req =
-        param ? request_get(ep->worker, req_kind::send, param) : request_get_internal(ep->worker);
+    T *req = param ? request_get<T>(ep->worker, param) : request_get_internal<T>(ep->worker);
     if (!req) {
         return UCS_ERR_NO_MEMORY;
     }
@@ -75,14 +74,18 @@ inline ucs_status_t data_request(ucp_ep *ep, data_way way, const void *buffer, s
 }
 
 // A request to receive into `count` elements at `buffer`. *req_p is unchanged when it fails.
-UCS_ALWAYS_INLINE ucs_status_t recv_request(ucp_worker *worker, req_kind kind, void *buffer,
-                                            size_t count, ucp_datatype_t dt,
-                                            const ucp_request_param_t *param,
-                                            ucp_request **req_p) noexcept
+template <request_type T>
+UCS_ALWAYS_INLINE ucs_status_t make_receive(ucp_worker *worker, void *buffer, size_t count,
+                                            ucp_datatype_t dt, const ucp_request_param_t *param,
+                                            T **req_p) noexcept
 {
-    ucp_request *req = UCS_UNLIKELY(param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST)
-                           ? request_get(worker, kind, param)
-                           : worker->proto->take_request(kind, param);
+    T *req;
+    if (UCS_UNLIKELY(param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST)) {
+        req = request_get<T>(worker, param);
+    } else {
+        void *memory = worker->proto->requests.get();
+        req = UCS_LIKELY(memory) ? new (memory) T(worker, T::is, param) : nullptr;
+    }
     if (UCS_UNLIKELY(!req)) {
         return UCS_ERR_NO_MEMORY;
     }
@@ -97,7 +100,7 @@ UCS_ALWAYS_INLINE ucs_status_t recv_request(ucp_worker *worker, req_kind kind, v
 
 // What the request's bytes are to the tables. Whether they are mapped decides where the tables say
 // different things.
-inline memory_kind memory_of(const ucp_request *req, const ep_config::tables &tables) noexcept
+inline memory_kind memory_of(const data_request *req, const ep_config::tables &tables) noexcept
 {
     size_t length = req->dt.length();
     if (!req->dt.is_contig()) {
@@ -126,7 +129,7 @@ inline bool try_protocol(ucp_request *req, const proto_range &range) noexcept
 
 // Chooses the way of a request and posts its first piece; returns what progress() returns. What
 // cannot be sent from where it is goes as what the user wants back soon: copied.
-inline ucs_status_t start_protocol(ucp_request *req, const ep_config::tables &tables,
+inline ucs_status_t start_protocol(data_request *req, const ep_config::tables &tables,
                                    memory_kind kind) noexcept
 {
     size_t length = req->dt.length();
@@ -139,14 +142,14 @@ inline ucs_status_t start_protocol(ucp_request *req, const ep_config::tables &ta
     return req->progress(req);
 }
 
-inline ucs_status_t start_protocol(ucp_request *req, const ep_config::tables &tables) noexcept
+inline ucs_status_t start_protocol(data_request *req, const ep_config::tables &tables) noexcept
 {
     return start_protocol(req, tables, memory_of(req, tables));
 }
 
 // The buffer of a contiguous request is registered with the domain `md_index`; progress() is to
 // call zcopy_piece(). false: it cannot be registered, nothing has changed.
-inline bool start_zcopy(ucp_request *req, uint8_t md_index,
+inline bool start_zcopy(data_request *req, uint8_t md_index,
                         uct_completion_callback_t done = comp_done) noexcept
 {
     uct_mem_h memh = nullptr;
@@ -161,8 +164,9 @@ inline bool start_zcopy(ucp_request *req, uint8_t md_index,
 // The pieces return what progress() returns: UCS_INPROGRESS when there is another piece, UCS_OK
 // when the last one is posted, else the transport's refusal, with nothing posted.
 
-// One active message, packed by `pack`, which takes what fits from req->dt.
-inline ucs_status_t bcopy_piece(ucp_request *req, uint8_t am_id, uct_pack_callback_t pack) noexcept
+// One active message, packed by `pack`, which gets `req` and takes what fits from req->dt.
+template <request_type T>
+ucs_status_t bcopy_piece(T *req, uint8_t am_id, uct_pack_callback_t pack) noexcept
 {
     ucp_ep *ep = req->ep;
     req->pend_lane = ep->am_lane_index;
@@ -181,8 +185,9 @@ inline ucs_status_t bcopy_piece(ucp_request *req, uint8_t am_id, uct_pack_callba
 
 // One active message, the last of a request that ends with the peer's answer to it: `phase` is what
 // the answer shall find.
-inline ucs_status_t answered_piece(ucp_request *req, phase waiting, uint8_t am_id,
-                                   uct_pack_callback_t pack, unsigned uct_flags = 0) noexcept
+template <request_type T>
+ucs_status_t answered_piece(T *req, phase waiting, uint8_t am_id, uct_pack_callback_t pack,
+                            unsigned uct_flags = 0) noexcept
 {
     if (UCS_UNLIKELY(request_wire_id(req) == 0)) {
         return UCS_ERR_NO_MEMORY;
@@ -207,7 +212,7 @@ inline ucs_status_t answered_piece(ucp_request *req, phase waiting, uint8_t am_i
 // At most `room` bytes of the registered buffer, which post(iov, count) hands to the endpoint of
 // `lane`.
 template <class Post>
-UCS_ALWAYS_INLINE ucs_status_t zcopy_piece(ucp_request *req, uint8_t lane, size_t room,
+UCS_ALWAYS_INLINE ucs_status_t zcopy_piece(data_request *req, uint8_t lane, size_t room,
                                            Post &&post) noexcept
 {
     req->pend_lane = lane;
@@ -231,7 +236,7 @@ UCS_ALWAYS_INLINE ucs_status_t zcopy_piece(ucp_request *req, uint8_t lane, size_
 }
 
 // The same as an active message on the endpoint's message lane, behind `header`.
-UCS_ALWAYS_INLINE ucs_status_t zcopy_message(ucp_request *req, uint8_t am_id, const void *header,
+UCS_ALWAYS_INLINE ucs_status_t zcopy_message(data_request *req, uint8_t am_id, const void *header,
                                              size_t header_length) noexcept
 {
     ucp_ep *ep = req->ep;

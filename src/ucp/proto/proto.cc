@@ -17,26 +17,24 @@ namespace {
 
 void request_construct(void *arg, void *object)
 {
-    auto *worker = static_cast<ucp_worker *>(arg);
-    auto *req = new (object) ucp_request;
-    req->worker = worker;
-    if (worker->context->request_init) {
-        worker->context->request_init(req->user());
+    auto *context = static_cast<ucp_worker *>(arg)->context;
+    if (context->request_init) {
+        context->request_init(static_cast<char *>(object) + request_bytes);
     }
 }
 
 void request_destroy(void *arg, void *object)
 {
-    auto *worker = static_cast<ucp_worker *>(arg);
-    if (worker->context->request_cleanup) {
-        worker->context->request_cleanup(static_cast<ucp_request *>(object)->user());
+    auto *context = static_cast<ucp_worker *>(arg)->context;
+    if (context->request_cleanup) {
+        context->request_cleanup(static_cast<char *>(object) + request_bytes);
     }
 }
 
 } // namespace
 
 worker_proto::worker_proto(ucp_worker *w, size_t alignment)
-    : worker(w), requests({.object_size = sizeof(ucp_request) + w->context->request_size,
+    : worker(w), requests({.object_size = request_bytes + w->context->request_size,
                            .chunk = 128,
                            .arg = w,
                            .object_init = request_construct,
@@ -52,11 +50,11 @@ worker_proto::worker_proto(ucp_worker *w, size_t alignment)
 void worker_proto::fill_spare_requests() noexcept
 {
     while (spare_count < spare_requests.size()) {
-        void *req = requests.get();
-        if (!req) {
+        void *memory = requests.get();
+        if (!memory) {
             return;
         }
-        spare_requests[spare_count++] = static_cast<ucp_request *>(req);
+        spare_requests[spare_count++] = memory;
     }
 }
 

@@ -9,6 +9,7 @@
 #include "ucp/endpoint/hooks.h"
 #include "ucp/endpoint/send.h"
 #include "ucp/mem/announced.h"
+#include "ucp/proto/partials.h"
 #include "ucp/proto/recv_desc.h"
 #include "ucp/proto/wire.h"
 #include "ucs/mpool.h"
@@ -27,34 +28,6 @@ struct ucp_ep;
 
 namespace ucp {
 
-// A message of which not all fragments are here.
-struct partial_key {
-    uint64_t source; // wire.h
-    uint64_t msg_id;
-    bool operator==(const partial_key &) const = default;
-};
-struct partial_hash {
-    size_t operator()(const partial_key &k) const noexcept
-    {
-        return k.source ^ (k.msg_id * 0x9e3779b97f4a7c15ull);
-    }
-};
-struct partial {
-    partial_key key;
-    size_t total;
-    size_t received;
-    recv_desc *desc;  // collects the data, or
-    ucp_request *req; // a matched receive gets it directly, or neither: dropped
-    ucs_status_t status;
-    uint64_t ep_id; // the endpoint to its sender, with which it ends; 0: none
-    // active messages
-    bool am_handler; // it is one
-    uint16_t am_id;
-    uint16_t am_flags;
-    uint32_t header_len;
-    void *header;
-};
-
 struct am_handler {
     ucp_am_recv_callback_t cb = nullptr; // of ucp_worker_set_am_recv_handler
     ucp_am_callback_t old_cb = nullptr;  // of ucp_worker_set_am_handler
@@ -70,16 +43,6 @@ struct worker_proto {
     worker_proto(const worker_proto &) = delete;
     worker_proto &operator=(const worker_proto &) = delete;
 
-    // One of `requests` for a new operation; nullptr: no memory.
-    UCS_ALWAYS_INLINE ucp_request *take_request(req_kind kind,
-                                                const ucp_request_param_t *param) noexcept
-    {
-        auto *req = static_cast<ucp_request *>(requests.get());
-        if (UCS_LIKELY(req)) {
-            req->begin(worker, kind, param);
-        }
-        return req;
-    }
     // As many as there is memory for.
     void fill_spare_requests() noexcept;
 
@@ -87,7 +50,7 @@ struct worker_proto {
     tag_matcher tags{10};
     ucs::mpool_base requests;
     // Of `requests`, kept for what nobody can be told to repeat, such as the answer to a peer.
-    std::array<ucp_request *, 16> spare_requests = {};
+    std::array<void *, 16> spare_requests = {};
     size_t spare_count = 0;
     desc_pool descs;
     ucs::ptr_map<ucp_request> request_ids;
@@ -112,6 +75,12 @@ ucp_ep *find_usable_ep(ucp_worker *worker, uint64_t id) noexcept;
 ucp_request *find_request(ucp_worker *worker, uint64_t id, uint8_t phase) noexcept;
 // The same if it is on the endpoint that the peer's answer names.
 ucp_request *find_asked(ucp_worker *worker, uint64_t ep, uint64_t id, uint8_t phase) noexcept;
+// T: the type of the requests that have this phase.
+template <request_type T>
+T *find_asked(ucp_worker *worker, uint64_t ep, uint64_t id, uint8_t phase) noexcept
+{
+    return static_cast<T *>(find_asked(worker, ep, id, phase));
+}
 
 // ---- receive handlers: one row each in am_table.cc
 ucs_status_t tag_eager_handler(void *arg, void *data, size_t length, unsigned flags);
@@ -138,7 +107,6 @@ ucs_status_t rma_ack_handler(void *arg, void *data, size_t length, unsigned flag
 
 // Called by am reception when an RTS of kind AM arrived. Returns what the uct handler returns.
 ucs_status_t am_rts(ucp_worker *worker, const wire::rts_hdr *rts, size_t length) noexcept;
-ucs_status_t am_whole(ucp_worker *worker, const partial_key &key) noexcept;
 // The same for tag.
 ucs_status_t tag_rts(ucp_worker *worker, const wire::rts_hdr *rts, size_t length) noexcept;
 

@@ -20,22 +20,33 @@ void mark_done(ucp_request *req) noexcept
     __atomic_store_n(&req->done, uint8_t(1), __ATOMIC_RELEASE);
 }
 
+// Of a receive.
+const ucp_tag_recv_info_t &info_of(const ucp_request *req) noexcept
+{
+    return static_cast<const recv_request *>(req)->info;
+}
+
 void call_back(ucp_request *req) noexcept
 {
     switch (req->kind) {
     case req_kind::tag_recv:
-        req->cb.recv(req->user(), req->status, &req->info, req->user_data);
+        req->cb.recv(req->user(), req->status, &info_of(req), req->user_data);
         break;
     case req_kind::stream_recv:
-        req->cb.recv_stream(req->user(), req->status, req->info.length, req->user_data);
+        req->cb.recv_stream(req->user(), req->status, info_of(req).length, req->user_data);
         break;
     case req_kind::am_recv:
-        req->cb.recv_am(req->user(), req->status, req->info.length, req->user_data);
+        req->cb.recv_am(req->user(), req->status, info_of(req).length, req->user_data);
         break;
     default:
         req->cb.send(req->user(), req->status, req->user_data);
         break;
     }
+}
+
+bool is_receive(req_kind kind) noexcept
+{
+    return has_buffer(kind) && kind != req_kind::send;
 }
 
 void store_info(const ucp_request_param_t *param, req_kind kind,
@@ -48,34 +59,36 @@ void store_info(const ucp_request_param_t *param, req_kind kind,
     }
 }
 
-} // namespace
-
-ucp_request *request_get(ucp_worker *worker, req_kind kind,
-                         const ucp_request_param_t *param) noexcept
+// What the operation had for its buffer.
+void end_buffer(data_request *req) noexcept
 {
-    if (param && param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) {
-        auto *req = new (ucp_request::from_user(param->request)) ucp_request;
-        req->begin(worker, kind, param);
-        req->flags |= REQ_EXTERNAL;
-        return req;
+    req->dt.finish();
+    if (UCS_UNLIKELY(req->memory.reg.memh || req->memory.rails)) {
+        release_memh(req);
     }
-    return worker->proto->take_request(kind, param);
+    if (UCS_UNLIKELY(req->flags & REQ_OWN_COPY)) {
+        free(req->own_copy);
+        req->flags &= ~REQ_OWN_COPY;
+    }
 }
 
-ucp_request *request_get_internal(ucp_worker *worker) noexcept
+} // namespace
+
+void *request_memory(ucp_worker *worker) noexcept
+{
+    return worker->proto->requests.get();
+}
+
+void *request_memory_or_spare(ucp_worker *worker) noexcept
 {
     worker_proto &proto = *worker->proto;
-    auto *req = static_cast<ucp_request *>(proto.requests.get());
-    if (UCS_UNLIKELY(!req && proto.spare_count > 0)) {
-        req = proto.spare_requests[--proto.spare_count];
+    void *memory = proto.requests.get();
+    if (UCS_UNLIKELY(!memory && proto.spare_count > 0)) {
+        memory = proto.spare_requests[--proto.spare_count];
     } else if (UCS_UNLIKELY(proto.spare_count < proto.spare_requests.size())) {
         proto.fill_spare_requests();
     }
-    if (UCS_LIKELY(req)) {
-        req->begin(worker, req_kind::send, nullptr);
-        req->flags = REQ_INTERNAL | REQ_RELEASED;
-    }
-    return req;
+    return memory;
 }
 
 void request_put(ucp_request *req) noexcept
@@ -104,13 +117,8 @@ void complete(ucp_request *req, ucs_status_t status) noexcept
         req->worker->proto->request_ids.erase(req->id);
         req->id = 0;
     }
-    req->dt.finish();
-    if (UCS_UNLIKELY(req->memory.reg.memh || req->memory.rails)) {
-        release_memh(req);
-    }
-    if (UCS_UNLIKELY(req->flags & REQ_OWN_COPY)) {
-        free(const_cast<void *>(req->send.header));
-        req->flags &= ~REQ_OWN_COPY;
+    if (UCS_LIKELY(has_buffer(req->kind))) {
+        end_buffer(static_cast<data_request *>(req));
     }
     req->phase = PHASE_NONE;
     req->status = status;
@@ -144,8 +152,9 @@ ucs_status_ptr_t post_return(ucp_request *req, const ucp_request_param_t *param)
         }
         return user;
     }
-    if (param->op_attr_mask & UCP_OP_ATTR_FIELD_RECV_INFO && status == UCS_OK) {
-        store_info(param, req->kind, req->info);
+    if (param->op_attr_mask & UCP_OP_ATTR_FIELD_RECV_INFO && status == UCS_OK &&
+        is_receive(req->kind)) {
+        store_info(param, req->kind, info_of(req));
     }
     request_put(req);
     return UCS_STATUS_PTR(status);
@@ -157,7 +166,7 @@ ucs_status_ptr_t post_return_imm_slow(ucp_worker *worker, req_kind kind, ucs_sta
 {
     uint32_t mask = param->op_attr_mask;
     if (mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) {
-        ucp_request *req = request_get(worker, kind, param);
+        recv_request *req = request_get<recv_request>(worker, param, kind);
         if (!req) {
             return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
         }
@@ -178,10 +187,11 @@ ucs_status_ptr_t post_return_imm_slow(ucp_worker *worker, req_kind kind, ucs_sta
     }
     if (mask & UCP_OP_ATTR_FIELD_REQUEST) {
         // Open MPI looks at its request whatever the call returned.
-        ucp_request *req = ucp_request::from_user(param->request);
+        auto *req = static_cast<recv_request *>(ucp_request::from_user(param->request));
         req->flags = REQ_COMPLETED | REQ_EXTERNAL;
         req->status = status;
         req->kind = kind;
+        req->dt.reset();
         if (info) {
             req->info = *info;
         }

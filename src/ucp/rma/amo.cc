@@ -4,13 +4,25 @@
 // target's processor on a message. Both kinds on one word are atomic to each other.
 #include "ucp/core/nb.h"
 #include "ucp/proto/protocols.h"
-#include "ucp/rma/rma.h"
+#include "ucp/rma/dispatch.h"
 
 #include <cstring>
 
 namespace ucp {
 
 namespace {
+
+struct amo_request : ucp_request {
+    using ucp_request::ucp_request;
+
+    uint64_t address; // of the target's memory
+    ucp_rkey *rkey;
+    void *result; // where the old value goes; nullptr: it is not asked for
+    uint64_t value;
+    uint64_t compare; // what a CSWAP expects
+    uint8_t op;       // ucp_atomic_op_t
+    uint8_t size;     // bytes
+};
 
 template <class T>
 T apply(T *p, uint8_t op, T value, T compare) noexcept
@@ -51,34 +63,24 @@ uint64_t load(const void *p, uint8_t size) noexcept
 
 size_t pack_amo(void *dest, void *arg)
 {
-    auto *req = static_cast<ucp_request *>(arg);
+    auto *req = static_cast<amo_request *>(arg);
     wire::amo_hdr hdr = {};
-    hdr.memh = req->rma.rkey->memh_id;
-    hdr.address = req->rma.address;
+    hdr.memh = req->rkey->memh_id;
+    hdr.address = req->address;
     hdr.ep = req->ep->remote_id;
     hdr.req = req->id;
-    hdr.value = req->rma.value[0];
-    hdr.compare = req->rma.value[1];
-    hdr.op = req->rma.op;
-    hdr.size = req->rma.size;
+    hdr.value = req->value;
+    hdr.compare = req->compare;
+    hdr.op = req->op;
+    hdr.size = req->size;
     memcpy(dest, &hdr, sizeof(hdr));
     return sizeof(hdr);
 }
 
-ucs_status_t amo_progress(ucp_request *req) noexcept
+ucs_status_t message_progress(amo_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
-    bool fetch = req->rma.result;
-    if (char *p = direct_address(req->rma.rkey, req->rma.address, req->rma.size,
-                                 ucs::stats::memory_atomic)) {
-        uint64_t old =
-            apply_sized(p, req->rma.op, req->rma.size, req->rma.value[0], req->rma.value[1]);
-        if (fetch) {
-            memcpy(req->rma.result, &old, req->rma.size);
-        }
-        complete(req, UCS_OK);
-        return UCS_OK;
-    }
+    bool fetch = req->result;
     req->pend_lane = ep->am_lane_index;
     if (fetch) {
         if (UCS_UNLIKELY(request_wire_id(req) == 0)) {
@@ -93,7 +95,7 @@ ucs_status_t amo_progress(ucp_request *req) noexcept
         req->phase = PHASE_NONE;
         return static_cast<ucs_status_t>(n);
     }
-    ++ep->config->atomic.select(req->rma.size).used;
+    ++ep->config->atomic.select(req->size).used;
     ep->rma_sent(); // the answer, if any, comes before the confirmation that a flush asks for
     if (!fetch) {
         complete(req, UCS_OK);
@@ -120,55 +122,82 @@ ucs_status_t check_reply(const char *call, const void *reply, size_t size) noexc
                : check_address(call, "the reply buffer", reply, size);
 }
 
-ucs_status_ptr_t amo(const amo_args &a, const ucp_request_param_t *param) noexcept
+ucs_status_t check_amo(const amo_args &a) noexcept
 {
-    UCS_CHECK_ARG_PTR(a.ep, "%s: ep must not be NULL", a.call);
-    UCS_CHECK_ARG_PTR(a.rkey, "%s: rkey must not be NULL", a.call);
-    UCS_CHECK_ARG_PTR(a.op < UCP_ATOMIC_OP_LAST, "%s: opcode %u is unknown", a.call, a.op);
-    UCS_CHECK_ARG_PTR(a.size == 4 || a.size == 8, "%s: op_size %zu is neither 4 nor 8", a.call,
-                      a.size);
-    UCS_CHECK_ARG_PTR(a.address % a.size == 0, "%s: remote_addr 0x%llx is not aligned to %zu",
-                      a.call, (unsigned long long)a.address, a.size);
-    ucp_ep *ep = a.ep;
-    UCS_CHECK_ARG_PTR(
-        ep->worker->context->has_feature(a.size == 4 ? UCP_FEATURE_AMO32 : UCP_FEATURE_AMO64),
+    UCS_CHECK_ARG(a.ep, "%s: ep must not be NULL", a.call);
+    UCS_CHECK_ARG(a.rkey, "%s: rkey must not be NULL", a.call);
+    UCS_CHECK_ARG(a.op < UCP_ATOMIC_OP_LAST, "%s: opcode %u is unknown", a.call, a.op);
+    UCS_CHECK_ARG(a.size == 4 || a.size == 8, "%s: op_size %zu is neither 4 nor 8", a.call, a.size);
+    UCS_CHECK_ARG(a.address % a.size == 0, "%s: remote_addr 0x%llx is not aligned to %zu", a.call,
+                  (unsigned long long)a.address, a.size);
+    UCS_CHECK_ARG(
+        a.ep->worker->context->has_feature(a.size == 4 ? UCP_FEATURE_AMO32 : UCP_FEATURE_AMO64),
         "%s: the context was created without UCP_FEATURE_AMO%zu", a.call, a.size * 8);
-    UCS_CHECK_ARG_PTR(a.result || (a.op != UCP_ATOMIC_OP_SWAP && a.op != UCP_ATOMIC_OP_CSWAP),
-                      "%s: SWAP and CSWAP need a reply buffer", a.call);
-    if (ucs_status_t kind = check_reply(a.call, a.result, a.size); UCS_UNLIKELY(kind != UCS_OK)) {
-        return UCS_STATUS_PTR(kind);
+    UCS_CHECK_ARG(a.result || (a.op != UCP_ATOMIC_OP_SWAP && a.op != UCP_ATOMIC_OP_CSWAP),
+                  "%s: SWAP and CSWAP need a reply buffer", a.call);
+    return check_reply(a.call, a.result, a.size);
+}
+
+struct amo_operation {
+    using args = amo_args;
+    using request = amo_request;
+    static constexpr ucs::stats::flow counted = ucs::stats::memory_atomic;
+
+    static ucs_status_t check(const amo_args &a, const ucp_request_param_t *) noexcept
+    {
+        return check_amo(a);
     }
-    ucs::opt_guard guard(ep->worker->lock);
-    ucs_status_t status = ep->check_usable();
-    if (status != UCS_OK) {
-        return UCS_STATUS_PTR(status);
-    }
-    if (char *p = direct_address(a.rkey, a.address, a.size, ucs::stats::memory_atomic)) {
-        uint64_t old = apply_sized(p, static_cast<uint8_t>(a.op), static_cast<uint8_t>(a.size),
+    static size_t length(const amo_args &a) noexcept { return a.size; }
+    static size_t length(const amo_request &req) noexcept { return req.size; }
+    static bool is_contig(const amo_args &) noexcept { return true; }
+    static void at_mapped(const amo_args &a, char *word, size_t) noexcept
+    {
+        uint64_t old = apply_sized(word, static_cast<uint8_t>(a.op), static_cast<uint8_t>(a.size),
                                    a.value, a.compare);
         if (a.result) {
             memcpy(a.result, &old, a.size);
         }
-        return post_return_imm(ep->worker, req_kind::send, UCS_OK, param);
     }
-    if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL) {
-        return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
+    static ucs_status_t at_once(const amo_args &, size_t) noexcept { return UCS_ERR_NO_RESOURCE; }
+    static ucs_status_t make(const amo_args &a, const ucp_request_param_t *param,
+                             amo_request **req_p) noexcept
+    {
+        ucs_status_t status = a.ep->check_usable();
+        if (status != UCS_OK) {
+            return status;
+        }
+        if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+        auto *req = request_get<amo_request>(a.ep->worker, param);
+        if (!req) {
+            return UCS_ERR_NO_MEMORY;
+        }
+        req->ep = a.ep;
+        req->address = a.address;
+        req->rkey = a.rkey;
+        req->result = a.result;
+        req->value = a.value;
+        req->compare = a.compare;
+        req->op = static_cast<uint8_t>(a.op);
+        req->size = static_cast<uint8_t>(a.size);
+        *req_p = req;
+        return UCS_OK;
     }
-    ucp_request *req = request_get(ep->worker, req_kind::send, param);
-    if (!req) {
-        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+    static ucs_status_t at_mapped(amo_request *req, char *word) noexcept
+    {
+        uint64_t old = apply_sized(word, req->op, req->size, req->value, req->compare);
+        if (req->result) {
+            memcpy(req->result, &old, req->size);
+        }
+        return UCS_OK;
     }
-    req->ep = ep;
-    req->rma.address = a.address;
-    req->rma.rkey = a.rkey;
-    req->rma.result = a.result;
-    req->rma.value[0] = a.value;
-    req->rma.value[1] = a.compare;
-    req->rma.op = static_cast<uint8_t>(a.op);
-    req->rma.size = static_cast<uint8_t>(a.size);
-    req->progress = amo_progress;
-    req->abort = abort_simple;
-    return send_request(req, param);
+    static ucs_status_t start(amo_request *req) noexcept { return message_progress(req); }
+};
+
+ucs_status_ptr_t amo(const amo_args &a, const ucp_request_param_t *param) noexcept
+{
+    return rma_post<amo_operation>(a, param);
 }
 
 ucs_status_t fetch_blocking(const char *call, ucp_ep *ep, unsigned op, uint64_t value,
@@ -184,7 +213,8 @@ ucs_status_t fetch_blocking(const char *call, ucp_ep *ep, unsigned op, uint64_t 
 } // namespace
 
 const protocol atomic_mapped = {"processor's atomic", true, nullptr, nullptr, nullptr};
-const protocol atomic_message = {"software emulation", false, nullptr, amo_progress, abort_simple};
+const protocol atomic_message = {"software emulation", false, nullptr, typed<message_progress>,
+                                 abort_simple};
 
 ucs_status_t amo_handler(void *arg, void *data, size_t length, unsigned)
 {
@@ -231,13 +261,13 @@ ucs_status_t amo_reply_handler(void *arg, void *data, size_t length, unsigned)
         return drop_damaged(worker, "amo reply", length);
     }
     memcpy(&hdr, data, sizeof(hdr));
-    ucp_request *req = find_asked(worker, hdr.ep, hdr.req, PHASE_AMO);
+    auto *req = find_asked<amo_request>(worker, hdr.ep, hdr.req, PHASE_AMO);
     if (!req) {
         drop_stale(worker, "amo reply");
         return UCS_OK;
     }
     if (hdr.status == UCS_OK) {
-        memcpy(req->rma.result, &hdr.value, req->rma.size);
+        memcpy(req->result, &hdr.value, req->size);
     }
     complete(req, hdr.status == UCS_OK ? UCS_OK : UCS_ERR_INVALID_ADDR);
     return UCS_OK;

@@ -3,6 +3,7 @@
 // Get: a load, the lane's get operations, or a question that the target answers with fragments.
 #include "ucp/core/nb.h"
 #include "ucp/proto/protocols.h"
+#include "ucp/rma/dispatch.h"
 #include "ucp/rma/native.h"
 #include "ucp/rma/sgl.h"
 
@@ -18,14 +19,14 @@ constexpr uint64_t GET_FAILED = UINT64_MAX; // data_hdr.offset of a refusal
 
 size_t pack_get(void *dest, void *arg)
 {
-    auto *req = static_cast<ucp_request *>(arg);
-    wire::get_hdr hdr = {req->rma.rkey->memh_id, req->rma.address, req->dt.length(),
-                         req->ep->remote_id, req->id};
+    auto *req = static_cast<rma_request *>(arg);
+    wire::get_hdr hdr = {req->rkey->memh_id, req->address, req->dt.length(), req->ep->remote_id,
+                         req->id};
     memcpy(dest, &hdr, sizeof(hdr));
     return sizeof(hdr);
 }
 
-ucs_status_t software_progress(ucp_request *req) noexcept
+ucs_status_t software_progress(rma_request *req) noexcept
 {
     if (UCS_UNLIKELY(request_wire_id(req) == 0)) {
         return UCS_ERR_NO_MEMORY;
@@ -47,42 +48,53 @@ ucs_status_t software_progress(ucp_request *req) noexcept
     return static_cast<ucs_status_t>(n);
 }
 
-ucs_status_t native_progress(ucp_request *req) noexcept
+ucs_status_t native_progress(rma_request *req) noexcept
 {
-    const rkey_rail &rail = req->rma.rkey->rail(req->rma.rail);
+    const rkey_rail &rail = req->rkey->rail(req->rail);
     return native_piece(req, rail, req->ep->lanes[rail.lane].attr().cap.get.max_zcopy,
                         uct_ep_get_zcopy);
 }
 
-bool native_start(ucp_request *req) noexcept
+bool native_start(rma_request *req) noexcept
 {
     return start_native(req, true);
 }
 
-constexpr protocol software = {"software emulation", false, nullptr, software_progress,
+constexpr protocol software = {"software emulation", false, nullptr, typed<software_progress>,
                                abort_simple};
 
-ucs_status_t start_progress(ucp_request *req) noexcept
-{
-    ucp_ep *ep = req->ep;
-    ucp_rkey *rkey = req->rma.rkey;
-    size_t length = req->dt.length();
-    if (char *from = direct_address(rkey, req->rma.address, length, ucs::stats::memory_get)) {
-        complete(req, req->dt.unpack(0, from, length));
-        return UCS_OK;
+struct get_operation : rma_operation {
+    static constexpr ucs::stats::flow counted = ucs::stats::memory_get;
+
+    static void at_mapped(const rma_args &a, const char *from, size_t length) noexcept
+    {
+        std::atomic_thread_fence(std::memory_order_acquire);
+        memcpy(a.buffer, from, length);
     }
-    const proto_range *range = req->dt.is_contig()
-                                   ? lane_range(ep, ep->config->lane_get, rkey, length, RIGHT_READ)
-                                   : nullptr;
-    if (range && try_protocol(req, *range)) {
-        return req->progress(req);
+    static ucs_status_t at_once(const rma_args &, size_t) noexcept
+    {
+        return UCS_ERR_NO_RESOURCE; // the bytes come later
     }
-    return start_protocol(req, ep->config->get);
-}
+    static ucs_status_t make(const rma_args &a, const ucp_request_param_t *param,
+                             rma_request **req_p) noexcept
+    {
+        return make_rma_request(a, data_way::into_buffer, param, req_p);
+    }
+    static ucs_status_t at_mapped(rma_request *req, const char *from) noexcept
+    {
+        return req->dt.unpack(0, from, req->dt.length());
+    }
+    static ucs_status_t start(rma_request *req) noexcept
+    {
+        const ep_config &config = *req->ep->config;
+        return start_by(req, config.lane_get, RIGHT_READ, config.get);
+    }
+};
 
 } // namespace
 
-const protocol get_zcopy = {"zero-copy", true, native_start, native_progress, comp_abort};
+const protocol get_zcopy = {"zero-copy", true, typed<native_start>, typed<native_progress>,
+                            comp_abort};
 const protocol get_load = {"memory copy", true, nullptr, nullptr, nullptr};
 const message_protocols get_messages = {
     .short_ = nullptr,
@@ -97,41 +109,26 @@ const message_protocols get_messages = {
 
 ucs_status_ptr_t get(const rma_args &a, const ucp_request_param_t *param) noexcept
 {
-    ucs_status_t status = check_rma(a, param);
-    if (UCS_UNLIKELY(status != UCS_OK)) {
-        return UCS_STATUS_PTR(status);
-    }
-    ucp_ep *ep = a.ep;
-    ucs::opt_guard guard(ep->worker->lock);
-    size_t length = a.count ? dt_length(a.dt, a.buffer, a.count) : 0;
-    bool contig = (a.dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG;
-    bool done = length == 0;
-    if (!done && contig && ep->check_usable() == UCS_OK) {
-        if (const char *from = direct_address(a.rkey, a.address, length, ucs::stats::memory_get)) {
-            std::atomic_thread_fence(std::memory_order_acquire);
-            memcpy(a.buffer, from, length);
-            done = true;
-        }
-    }
-    if (done) {
-        return param ? post_return_imm(ep->worker, req_kind::send, UCS_OK, param) : nullptr;
-    }
-    ucp_request *req;
-    status = rma_request(a, data_way::into_buffer, param, &req);
-    if (status != UCS_OK) {
-        return UCS_STATUS_PTR(status);
-    }
-    req->progress = start_progress;
-    req->abort = abort_simple;
-    return rma_start(req, param);
+    return rma_post<get_operation>(a, param);
 }
 
 // ---- target
 
 namespace {
 
+// The target's answer to a get.
+struct reply_request : ucp_request {
+    using ucp_request::ucp_request;
+
+    uint64_t memh;
+    uint64_t address;
+    uint64_t length;
+    uint64_t initiator; // its request
+    uint64_t sent;      // bytes
+};
+
 struct reply_pack {
-    ucp_request *req;
+    const reply_request *req;
     size_t length; // of the data, which the lane has room for
     bool good;
 };
@@ -140,9 +137,9 @@ struct reply_pack {
 size_t pack_reply(void *dest, void *arg)
 {
     auto *p = static_cast<reply_pack *>(arg);
-    const ucp_request::get_reply_part &r = p->req->get_reply;
-    wire::data_hdr hdr = {p->req->ep->remote_id, r.initiator, r.sent};
-    p->good = access_mapped(p->req->worker, r.memh, r.address + r.sent, p->length, RIGHT_READ,
+    const reply_request &r = *p->req;
+    wire::data_hdr hdr = {r.ep->remote_id, r.initiator, r.sent};
+    p->good = access_mapped(r.worker, r.memh, r.address + r.sent, p->length, RIGHT_READ,
                             [&](const char *from) {
                                 memcpy(static_cast<char *>(dest) + sizeof(hdr), from, p->length);
                             });
@@ -154,19 +151,19 @@ size_t pack_reply(void *dest, void *arg)
     return sizeof(hdr) + p->length;
 }
 
-ucs_status_t reply_progress(ucp_request *req) noexcept
+ucs_status_t reply_progress(reply_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
     req->pend_lane = ep->am_lane_index;
-    ucp_request::get_reply_part &r = req->get_reply;
-    size_t n = std::min<size_t>(r.length - r.sent, ep->limits().max_bcopy - sizeof(wire::data_hdr));
+    size_t n =
+        std::min<size_t>(req->length - req->sent, ep->limits().max_bcopy - sizeof(wire::data_hdr));
     reply_pack pack = {req, n, false};
     ssize_t sent = uct_ep_am_bcopy(ep->am_ep, AM_ID_RMA_GET_REPLY, pack_reply, &pack, 0);
     if (sent < 0) {
         return static_cast<ucs_status_t>(sent);
     }
-    r.sent += n;
-    if (pack.good && r.sent < r.length) {
+    req->sent += n;
+    if (pack.good && req->sent < req->length) {
         return UCS_INPROGRESS;
     }
     complete(req, UCS_OK);
@@ -198,14 +195,18 @@ ucs_status_t rma_get_handler(void *arg, void *data, size_t length, unsigned)
         hdr.length = 1; // one piece, refused
         hdr.memh = 0;
     }
-    ucp_request *req = request_get_internal(worker);
+    auto *req = request_get_internal<reply_request>(worker);
     if (!req) {
         ep->set_failed(UCS_ERR_NO_MEMORY);
         return UCS_OK;
     }
     req->ep = ep;
-    req->get_reply = {hdr.memh, hdr.address, hdr.length, hdr.req, 0};
-    req->progress = reply_progress;
+    req->memh = hdr.memh;
+    req->address = hdr.address;
+    req->length = hdr.length;
+    req->initiator = hdr.req;
+    req->sent = 0;
+    req->progress = typed<reply_progress>;
     req->abort = abort_simple;
     send_internal(req);
     return UCS_OK;
@@ -219,7 +220,7 @@ ucs_status_t rma_get_reply_handler(void *arg, void *data, size_t length, unsigne
         return drop_damaged(worker, "get reply", length);
     }
     memcpy(&hdr, data, sizeof(hdr));
-    ucp_request *req = find_asked(worker, hdr.ep, hdr.req, PHASE_RMA_GET);
+    auto *req = find_asked<rma_request>(worker, hdr.ep, hdr.req, PHASE_RMA_GET);
     if (!req) {
         drop_stale(worker, "get reply");
         return UCS_OK;

@@ -27,36 +27,36 @@ void unordered_abort(ucp_request *req, ucs_status_t status) noexcept
     ep->unordered_done();
 }
 
-const lane &lane_of(const ucp_request *req, unsigned rail) noexcept
+const lane &lane_of(const rma_request *req, unsigned rail) noexcept
 {
-    return req->ep->lanes[req->rma.rkey->rail(rail).lane];
+    return req->ep->lanes[req->rkey->rail(rail).lane];
 }
 
 // Of the bytes that are left, for the current lane.
-void take_share(ucp_request *req) noexcept
+void take_share(rma_request *req) noexcept
 {
-    const ucp_rkey *rkey = req->rma.rkey;
+    const ucp_rkey *rkey = req->rkey;
     double left_bandwidth = 0;
-    for (unsigned i = req->rma.rail; i <= rkey->more_count; ++i) {
+    for (unsigned i = req->rail; i <= rkey->more_count; ++i) {
         left_bandwidth += lane_of(req, i).bandwidth();
     }
     size_t offset = req->dt.offset();
-    req->rma.share_end =
-        req->rma.rail == rkey->more_count
+    req->share_end =
+        req->rail == rkey->more_count
             ? req->dt.length()
             : offset + rail_share(req->dt.length() - offset,
-                                  lane_of(req, req->rma.rail).bandwidth() / left_bandwidth);
+                                  lane_of(req, req->rail).bandwidth() / left_bandwidth);
 }
 
 // The buffer for the rails behind the first one.
-bool register_rails(ucp_request *req) noexcept
+bool register_rails(rma_request *req) noexcept
 {
     auto *memory = new (std::nothrow) rail_memory{};
     if (!memory) {
         return false;
     }
     memory->context = req->worker->context;
-    for (unsigned i = 1; i <= req->rma.rkey->more_count; ++i) {
+    for (unsigned i = 1; i <= req->rkey->more_count; ++i) {
         if (!rail_memory_add(req, memory, lane_of(req, i).md_index, UCT_MD_MEM_ACCESS_RMA)) {
             rail_memory_release(memory);
             return false;
@@ -90,17 +90,17 @@ char *slow_direct_address(ucp_rkey *rkey, uint64_t address, size_t length,
     return mapped;
 }
 
-bool start_native(ucp_request *req, bool reads) noexcept
+bool start_native(rma_request *req, bool reads) noexcept
 {
-    const ucp_rkey *rkey = req->rma.rkey;
+    const ucp_rkey *rkey = req->rkey;
     bool striped =
         rkey->more_count != 0 && req->dt.length() >= (rkey->more_count + 1) * RAIL_PIECE_MIN;
     bool unordered = reads || striped;
     if (!start_zcopy(req, lane_of(req, 0).md_index, unordered ? unordered_done : comp_done)) {
         return false;
     }
-    req->rma.rail = 0;
-    req->rma.share_end = req->dt.length();
+    req->rail = 0;
+    req->share_end = req->dt.length();
     if (UCS_UNLIKELY(striped) && register_rails(req)) {
         take_share(req);
     }
@@ -112,10 +112,10 @@ bool start_native(ucp_request *req, bool reads) noexcept
     return true;
 }
 
-void next_share(ucp_request *req) noexcept
+void next_share(rma_request *req) noexcept
 {
-    ++req->rma.rail;
-    req->memory.zmemh = req->memory.rails->reg[req->rma.rail - 1].memh;
+    ++req->rail;
+    req->memory.zmemh = req->memory.rails->reg[req->rail - 1].memh;
     take_share(req);
 }
 

@@ -14,26 +14,26 @@ namespace ucp {
 // The operation is to be posted by a progress() that calls native_piece(). false: the buffer cannot
 // be registered, nothing has changed. A fence waits for the end of what reads or uses several
 // lanes.
-bool start_native(ucp_request *req, bool reads) noexcept;
+bool start_native(rma_request *req, bool reads) noexcept;
 
 // Posted are all bytes of the share that the current lane takes; some are left for the next one.
-void next_share(ucp_request *req) noexcept;
+void next_share(rma_request *req) noexcept;
 
 // At most `room` bytes over the current lane, by uct_ep_put_zcopy() or uct_ep_get_zcopy(); returns
 // what progress() returns.
 template <class Post>
-UCS_ALWAYS_INLINE ucs_status_t native_piece(ucp_request *req, const rkey_rail &rail, size_t room,
+UCS_ALWAYS_INLINE ucs_status_t native_piece(rma_request *req, const rkey_rail &rail, size_t room,
                                             Post post) noexcept
 {
     uct_ep_h lane = req->ep->lanes[rail.lane].ep;
-    uint64_t address = req->rma.address + req->dt.offset();
-    size_t share = req->rma.share_end - req->dt.offset();
+    uint64_t address = req->address + req->dt.offset();
+    size_t share = req->share_end - req->dt.offset();
     ucs_status_t status =
         zcopy_piece(req, rail.lane, std::min(room, share), [&](const uct_iov_t *iov, size_t count) {
             return post(lane, iov, count, address, rail.bundle.rkey, &req->comp);
         });
     // Only a request with bytes left is still ours to look at.
-    if (UCS_UNLIKELY(status == UCS_INPROGRESS) && req->dt.offset() == req->rma.share_end) {
+    if (UCS_UNLIKELY(status == UCS_INPROGRESS) && req->dt.offset() == req->share_end) {
         next_share(req);
     }
     return status;

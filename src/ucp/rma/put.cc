@@ -3,6 +3,7 @@
 // Put: a store, the lane's put operations, or a message that the target copies out.
 #include "ucp/core/nb.h"
 #include "ucp/proto/protocols.h"
+#include "ucp/rma/dispatch.h"
 #include "ucp/rma/native.h"
 #include "ucp/rma/sgl.h"
 
@@ -36,88 +37,68 @@ namespace {
 
 size_t pack_put(void *dest, void *arg)
 {
-    auto *req = static_cast<ucp_request *>(arg);
-    wire::put_hdr hdr = {req->rma.rkey->memh_id, req->rma.address + req->dt.offset(),
-                         req->ep->remote_id};
+    auto *req = static_cast<rma_request *>(arg);
+    wire::put_hdr hdr = {req->rkey->memh_id, req->address + req->dt.offset(), req->ep->remote_id};
     memcpy(dest, &hdr, sizeof(hdr));
     size_t room = req->ep->limits().max_bcopy - sizeof(hdr);
     return sizeof(hdr) + req->dt.pack(static_cast<char *>(dest) + sizeof(hdr), room);
 }
 
-ucs_status_t software_progress(ucp_request *req) noexcept
+ucs_status_t software_progress(rma_request *req) noexcept
 {
     return bcopy_piece(req, AM_ID_RMA_PUT, pack_put);
 }
 
-bool software_start(ucp_request *req) noexcept
+bool software_start(rma_request *req) noexcept
 {
     req->ep->rma_sent();
     return true;
 }
 
-ucs_status_t software_zcopy_progress(ucp_request *req) noexcept
+ucs_status_t software_zcopy_progress(rma_request *req) noexcept
 {
-    wire::put_hdr hdr = {req->rma.rkey->memh_id, req->rma.address + req->dt.offset(),
-                         req->ep->remote_id};
+    wire::put_hdr hdr = {req->rkey->memh_id, req->address + req->dt.offset(), req->ep->remote_id};
     return zcopy_message(req, AM_ID_RMA_PUT, &hdr, sizeof(hdr));
 }
 
-ucs_status_t native_progress(ucp_request *req) noexcept
+ucs_status_t native_progress(rma_request *req) noexcept
 {
-    const rkey_rail &rail = req->rma.rkey->rail(req->rma.rail);
+    const rkey_rail &rail = req->rkey->rail(req->rail);
     return native_piece(req, rail, req->ep->lanes[rail.lane].attr().cap.put.max_zcopy,
                         uct_ep_put_zcopy);
 }
 
-bool software_zcopy_start(ucp_request *req) noexcept
+bool software_zcopy_start(rma_request *req) noexcept
 {
     return start_zcopy(req, req->ep->am_lane().md_index) && software_start(req);
 }
 
-bool native_start(ucp_request *req) noexcept
+bool native_start(rma_request *req) noexcept
 {
     return start_native(req, false);
 }
 
-ucs_status_t short_progress(ucp_request *req) noexcept
+ucs_status_t short_progress(rma_request *req) noexcept
 {
-    const rkey_rail &first = req->rma.rkey->first;
+    const rkey_rail &first = req->rkey->first;
     req->pend_lane = first.lane;
-    ucs_status_t status = uct_ep_put_short(req->ep->lanes[first.lane].ep, req->dt.contig_ptr(),
-                                           static_cast<unsigned>(req->dt.length()),
-                                           req->rma.address, first.bundle.rkey);
+    ucs_status_t status =
+        uct_ep_put_short(req->ep->lanes[first.lane].ep, req->dt.contig_ptr(),
+                         static_cast<unsigned>(req->dt.length()), req->address, first.bundle.rkey);
     if (status == UCS_OK) {
         complete(req, UCS_OK);
     }
     return status;
 }
 
-constexpr protocol software_copy = {"software emulation copy-in", false, software_start,
-                                    software_progress, abort_simple};
+constexpr protocol software_copy = {"software emulation copy-in", false, typed<software_start>,
+                                    typed<software_progress>, abort_simple};
 constexpr protocol software_fragments = {"multi-frag software emulation copy-in", false,
-                                         software_start, software_progress, abort_simple};
-constexpr protocol software_zcopy = {"software emulation zero-copy", false, software_zcopy_start,
-                                     software_zcopy_progress, comp_abort};
-
-// The way is known when the lanes are.
-ucs_status_t start_progress(ucp_request *req) noexcept
-{
-    ucp_ep *ep = req->ep;
-    ucp_rkey *rkey = req->rma.rkey;
-    size_t length = req->dt.length();
-    if (char *to = direct_address(rkey, req->rma.address, length, ucs::stats::memory_put)) {
-        req->dt.pack(to, length);
-        complete(req, UCS_OK);
-        return UCS_OK;
-    }
-    const proto_range *range = req->dt.is_contig()
-                                   ? lane_range(ep, ep->config->lane_put, rkey, length, RIGHT_WRITE)
-                                   : nullptr;
-    if (range && try_protocol(req, *range)) {
-        return req->progress(req);
-    }
-    return start_protocol(req, ep->config->put);
-}
+                                         typed<software_start>, typed<software_progress>,
+                                         abort_simple};
+constexpr protocol software_zcopy = {"software emulation zero-copy", false,
+                                     typed<software_zcopy_start>, typed<software_zcopy_progress>,
+                                     comp_abort};
 
 struct put_pack {
     wire::put_hdr hdr;
@@ -159,10 +140,40 @@ ucs_status_t put_at_once(const rma_args &a, size_t length) noexcept
     return UCS_OK;
 }
 
+struct put_operation : rma_operation {
+    static constexpr ucs::stats::flow counted = ucs::stats::memory_put;
+
+    static void at_mapped(const rma_args &a, char *to, size_t length) noexcept
+    {
+        memcpy(to, a.buffer, length);
+        std::atomic_thread_fence(std::memory_order_release);
+    }
+    static ucs_status_t at_once(const rma_args &a, size_t length) noexcept
+    {
+        return put_at_once(a, length);
+    }
+    static ucs_status_t make(const rma_args &a, const ucp_request_param_t *param,
+                             rma_request **req_p) noexcept
+    {
+        return make_rma_request(a, data_way::from_buffer, param, req_p);
+    }
+    static ucs_status_t at_mapped(rma_request *req, char *to) noexcept
+    {
+        req->dt.pack(to, req->dt.length());
+        return UCS_OK;
+    }
+    static ucs_status_t start(rma_request *req) noexcept
+    {
+        const ep_config &config = *req->ep->config;
+        return start_by(req, config.lane_put, RIGHT_WRITE, config.put);
+    }
+};
+
 } // namespace
 
-const protocol put_short = {"short", true, nullptr, short_progress, abort_simple};
-const protocol put_zcopy = {"zero-copy", true, native_start, native_progress, comp_abort};
+const protocol put_short = {"short", true, nullptr, typed<short_progress>, abort_simple};
+const protocol put_zcopy = {"zero-copy", true, typed<native_start>, typed<native_progress>,
+                            comp_abort};
 const protocol put_store = {"memory copy", true, nullptr, nullptr, nullptr};
 const message_protocols put_messages = {
     .short_ = nullptr,
@@ -177,36 +188,7 @@ const message_protocols put_messages = {
 
 ucs_status_ptr_t put(const rma_args &a, const ucp_request_param_t *param) noexcept
 {
-    ucs_status_t status = check_rma(a, param);
-    if (UCS_UNLIKELY(status != UCS_OK)) {
-        return UCS_STATUS_PTR(status);
-    }
-    ucp_ep *ep = a.ep;
-    ucs::opt_guard guard(ep->worker->lock);
-    size_t length = a.count ? dt_length(a.dt, a.buffer, a.count) : 0;
-    bool contig = (a.dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG;
-    status = length == 0 ? UCS_OK : UCS_ERR_NO_RESOURCE;
-    if (contig && length != 0 && ep->check_usable() == UCS_OK) {
-        if (char *to = direct_address(a.rkey, a.address, length, ucs::stats::memory_put)) {
-            memcpy(to, a.buffer, length);
-            std::atomic_thread_fence(std::memory_order_release);
-            status = UCS_OK;
-        } else if (ep->can_send()) {
-            status = put_at_once(a, length);
-        }
-    }
-    if (UCS_LIKELY(status != UCS_ERR_NO_RESOURCE)) {
-        return param ? post_return_imm(ep->worker, req_kind::send, status, param)
-                     : UCS_STATUS_PTR(status);
-    }
-    ucp_request *req;
-    status = rma_request(a, data_way::from_buffer, param, &req);
-    if (status != UCS_OK) {
-        return UCS_STATUS_PTR(status);
-    }
-    req->progress = start_progress;
-    req->abort = abort_simple;
-    return rma_start(req, param);
+    return rma_post<put_operation>(a, param);
 }
 
 ucs_status_t rma_wait(ucp_worker *worker, ucs_status_ptr_t ptr) noexcept
@@ -251,10 +233,16 @@ ucs_status_t rma_put_handler(void *arg, void *data, size_t length, unsigned)
 
 namespace {
 
-ucs_status_t flush_progress(ucp_request *req) noexcept
+struct ack_request : ucp_request {
+    using ucp_request::ucp_request;
+
+    uint64_t seq; // what the target has to confirm
+};
+
+ucs_status_t ack_progress(ack_request *req) noexcept
 {
     req->pend_lane = req->ep->am_lane_index;
-    ucs_status_t status = rma_post_ack_request(req->ep, req->flush.seq);
+    ucs_status_t status = rma_post_ack_request(req->ep, req->seq);
     if (status == UCS_OK) {
         complete(req, UCS_OK);
     }
@@ -276,13 +264,13 @@ void rma_request_ack(ucp_ep *ep) noexcept
     if (ep->rma_posted == ep->rma_acked || ep->check_usable() != UCS_OK) {
         return;
     }
-    ucp_request *req = request_get_internal(ep->worker);
+    auto *req = request_get_internal<ack_request>(ep->worker);
     if (!req) {
         return ep->set_failed(UCS_ERR_NO_MEMORY);
     }
     req->ep = ep;
-    req->flush.seq = ep->rma_posted;
-    req->progress = flush_progress;
+    req->seq = ep->rma_posted;
+    req->progress = typed<ack_progress>;
     req->abort = abort_simple;
     send_internal(req);
 }

@@ -57,16 +57,27 @@ inline char *direct_address(ucp_rkey *rkey, uint64_t address, size_t length,
     return mapped_address(rkey, address, length);
 }
 
-// data_request() for an operation of these arguments.
-inline ucs_status_t rma_request(const rma_args &a, data_way way, const ucp_request_param_t *param,
-                                ucp_request **req_p) noexcept
+// A put or a get.
+struct rma_request : data_request {
+    using data_request::data_request;
+
+    uint64_t address; // of the target's memory
+    ucp_rkey *rkey;
+    size_t share_end; // of the bytes that the current rail takes
+    size_t remaining; // get by messages: bytes to come
+    uint8_t rail;     // of the key
+};
+
+// A request for these arguments. *req_p is unchanged when it fails.
+inline ucs_status_t make_rma_request(const rma_args &a, data_way way,
+                                     const ucp_request_param_t *param, rma_request **req_p) noexcept
 {
-    ucs_status_t status = data_request(a.ep, way, a.buffer, a.count, a.dt, param, req_p);
+    ucs_status_t status = make_request(a.ep, way, a.buffer, a.count, a.dt, param, req_p);
     if (status != UCS_OK) {
         return status;
     }
-    (*req_p)->rma.address = a.address;
-    (*req_p)->rma.rkey = a.rkey;
+    (*req_p)->address = a.address;
+    (*req_p)->rkey = a.rkey;
     return UCS_OK;
 }
 

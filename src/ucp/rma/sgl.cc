@@ -172,7 +172,7 @@ ucs_status_ptr_t sgl(rma_call post, const rma_args &a, const ucp_request_param_t
     if (has(param, UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)) {
         return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
     }
-    ucp_request *whole = request_get(worker, req_kind::send, param);
+    auto *whole = request_get<ucp_request>(worker, param);
     if (!whole) {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }

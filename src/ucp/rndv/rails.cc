@@ -16,7 +16,7 @@
 
 namespace ucp {
 
-void rails_register(ucp_request *req) noexcept
+void rails_register(rndv_send_request *req) noexcept
 {
     const ucp_ep *ep = req->ep;
     if (ep->rail_count < 2 || req->dt.length() < 2 * RAIL_PIECE_MIN || req->memory.rails) {
@@ -38,7 +38,8 @@ void rails_register(ucp_request *req) noexcept
     req->memory.rails = memory;
 }
 
-size_t rails_pack_keys(ucp_request *req, uint8_t md_index, uct_mem_h memh, void *dest) noexcept
+size_t rails_pack_keys(rndv_send_request *req, uint8_t md_index, uct_mem_h memh,
+                       void *dest) noexcept
 {
     uct_mem_h by_md[MAX_MDS] = {};
     uint16_t map = static_cast<uint16_t>(1u << md_index);
@@ -74,9 +75,21 @@ unsigned usable_rails(const ucp_ep *ep, const wire::rts_hdr *rts, rail_choice *o
     return static_cast<unsigned>(std::min<uint64_t>(count, rts->size / RAIL_PIECE_MIN));
 }
 
+// What one rail reads of the whole.
+struct piece_request : data_request {
+    using data_request::data_request;
+
+    remote_read read;
+};
+
+ucs_status_t piece_progress(piece_request *piece) noexcept
+{
+    return rndv_post_read(piece, &piece->read);
+}
+
 void piece_done(void *, ucs_status_t status, void *user_data)
 {
-    auto *whole = static_cast<ucp_request *>(user_data);
+    auto *whole = static_cast<rndv_recv_request *>(user_data);
     uct_completion_update_status(&whole->comp, status);
     if (--whole->comp.count == 0) {
         whole->comp.func(&whole->comp);
@@ -85,16 +98,16 @@ void piece_done(void *, ucs_status_t status, void *user_data)
 
 void piece_read(uct_completion_t *comp)
 {
-    ucp_request *piece = ucp_request::from_comp(comp);
-    uct_rkey_release(piece->rndv.cmpt, &piece->rndv.bundle);
+    auto *piece = static_cast<piece_request *>(ucp_request::from_comp(comp));
+    piece->read.release_key();
     complete(piece, comp->status);
 }
 
 // A piece that is ready to be sent, or nullptr.
-ucp_request *make_piece(ucp_request *whole, const wire::rts_hdr *rts, const rail_choice &rail,
-                        size_t offset, size_t length) noexcept
+piece_request *make_piece(rndv_recv_request *whole, const wire::rts_hdr *rts,
+                          const rail_choice &rail, size_t offset, size_t length) noexcept
 {
-    ucp_request *piece = request_get_internal(whole->worker);
+    auto *piece = request_get_internal<piece_request>(whole->worker);
     if (!piece) {
         return nullptr;
     }
@@ -105,36 +118,37 @@ ucp_request *make_piece(ucp_request *whole, const wire::rts_hdr *rts, const rail
     piece->user_memh = whole->user_memh;
     piece->dt.start_contig(whole->dt.contig_ptr() + offset, length);
     if (request_reg(piece, l.md_index, piece->dt.contig_ptr(), length, &memh) != UCS_OK ||
-        uct_rkey_unpack(cmpt, rail.key, &piece->rndv.bundle) != UCS_OK) {
+        uct_rkey_unpack(cmpt, rail.key, &piece->read.bundle) != UCS_OK) {
         complete(piece, UCS_ERR_CANCELED);
         return nullptr;
     }
-    piece->rndv.cmpt = cmpt;
+    piece->read.cmpt = cmpt;
     piece->memory.zmemh = memh;
-    piece->rndv.lane = rail.lane;
-    piece->rndv.remote_addr = rts->address + offset;
-    piece->rndv.posted = 0;
-    piece->rndv.size = length;
+    piece->read.lane = rail.lane;
+    piece->read.remote_addr = rts->address + offset;
+    piece->read.posted = 0;
+    piece->read.size = length;
     piece->flags |= REQ_CALLBACK;
     piece->cb.send = piece_done;
     piece->user_data = whole;
-    piece->progress = rndv_get_progress;
+    piece->progress = typed<piece_progress>;
     piece->abort = comp_abort;
     comp_begin(piece, piece_read);
     return piece;
 }
 
 // Undo of make_piece() for a piece that was never sent.
-void drop_piece(ucp_request *piece) noexcept
+void drop_piece(piece_request *piece) noexcept
 {
-    uct_rkey_release(piece->rndv.cmpt, &piece->rndv.bundle);
+    piece->read.release_key();
     piece->flags &= ~REQ_CALLBACK;
     complete(piece, UCS_ERR_CANCELED);
 }
 
 } // namespace
 
-bool rails_get(ucp_request *req, const wire::rts_hdr *rts, uct_completion_callback_t done) noexcept
+bool rails_get(rndv_recv_request *req, const wire::rts_hdr *rts,
+               uct_completion_callback_t done) noexcept
 {
     rail_choice rails[MAX_RAILS];
     unsigned count = usable_rails(req->ep, rts, rails);
@@ -145,7 +159,7 @@ bool rails_get(ucp_request *req, const wire::rts_hdr *rts, uct_completion_callba
     for (unsigned i = 0; i < count; ++i) {
         left_bandwidth += rails[i].bandwidth;
     }
-    ucp_request *pieces[MAX_RAILS];
+    piece_request *pieces[MAX_RAILS];
     size_t offset = 0;
     for (unsigned i = 0; i < count; ++i) {
         size_t left = rts->size - offset;
@@ -161,6 +175,7 @@ bool rails_get(ucp_request *req, const wire::rts_hdr *rts, uct_completion_callba
         }
         offset += length;
     }
+    req->read.lane = rails[0].lane;
     req->phase = PHASE_RNDV_GET;
     req->abort = comp_abort;
     comp_begin(req, done);

@@ -26,11 +26,10 @@ using wire::rts_hdr;
 
 size_t pack_rts(void *dest, void *arg)
 {
-    auto *req = static_cast<ucp_request *>(arg);
+    auto *req = static_cast<rndv_send_request *>(arg);
     ucp_ep *ep = req->ep;
     char *p = static_cast<char *>(dest);
     rts_hdr hdr = {};
-    hdr.kind = req->rndv.kind;
     hdr.size = req->dt.length();
     hdr.ep = ep->remote_id;
     hdr.req = req->id;
@@ -42,71 +41,45 @@ size_t pack_rts(void *dest, void *arg)
             hdr.address = reinterpret_cast<uintptr_t>(req->dt.contig_ptr());
         }
     }
-    if (hdr.kind == wire::RTS_AM) {
-        hdr.am_id = req->send.am_id;
-        hdr.header_len = req->send.header_len;
-        hdr.flags = req->send.am_flags & UCP_AM_SEND_FLAG_REPLY ? wire::RTS_FLAG_REPLY : 0;
-        if (hdr.header_len != 0) {
-            memcpy(p + sizeof(hdr) + hdr.rkey_len, req->send.header, hdr.header_len);
-        }
-    } else {
-        hdr.tag = req->send.tag;
-    }
+    size_t length = sizeof(hdr) + hdr.rkey_len;
+    length += req->announce(req, &hdr, p + length);
     memcpy(p, &hdr, sizeof(hdr));
-    return sizeof(hdr) + hdr.rkey_len + hdr.header_len;
-}
-
-// Where it cannot be registered, the receiver asks for messages.
-void offer_buffer(ucp_request *req) noexcept
-{
-    const ucp_ep *ep = req->ep;
-    uct_mem_h memh = nullptr;
-    if (req->dt.is_contig() && req->dt.length() != 0 &&
-        request_reg_remote(req, ep->lanes[ep->rma_lane_index()].md_index, req->dt.contig_ptr(),
-                           req->dt.length(), &memh) == UCS_OK) {
-        req->memory.zmemh = memh;
-        rails_register(req);
-    }
-}
-
-ucs_status_t rts_progress(ucp_request *req) noexcept
-{
-    return answered_piece(req, PHASE_RTS, AM_ID_RNDV_RTS, pack_rts, UCT_SEND_FLAG_BATCH);
+    return length;
 }
 
 size_t pack_data(void *dest, void *arg)
 {
-    auto *req = static_cast<ucp_request *>(arg);
-    wire::data_hdr hdr = {req->ep->remote_id, req->rndv.remote_req, req->dt.offset()};
+    auto *req = static_cast<rndv_send_request *>(arg);
+    wire::data_hdr hdr = {req->ep->remote_id, req->receiver, req->dt.offset()};
     memcpy(dest, &hdr, sizeof(hdr));
     size_t room =
-        std::min(req->ep->limits().max_bcopy - sizeof(hdr), req->rndv.posted - req->dt.offset());
+        std::min(req->ep->limits().max_bcopy - sizeof(hdr), req->wanted - req->dt.offset());
     return sizeof(hdr) + req->dt.pack(static_cast<char *>(dest) + sizeof(hdr), room);
 }
 
-// A piece of what the receiver asked for was sent; rndv.posted is where it wants to stop.
-ucs_status_t data_sent(ucp_request *req) noexcept
+// A piece of what the receiver asked for was sent; req->wanted is where it wants to stop.
+ucs_status_t data_sent(rndv_send_request *req) noexcept
 {
-    if (req->dt.offset() < req->rndv.posted) {
+    if (req->dt.offset() < req->wanted) {
         return UCS_INPROGRESS;
     }
     comp_end(req);
     return UCS_OK;
 }
 
-ucs_status_t data_copy_progress(ucp_request *req) noexcept
+ucs_status_t data_copy_progress(rndv_send_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
     req->pend_lane = ep->am_lane_index;
     size_t before = req->dt.offset();
-    if (before < req->rndv.posted) {
+    if (before < req->wanted) {
         ssize_t n = uct_ep_am_bcopy(ep->am_ep, AM_ID_RNDV_DATA, pack_data, req, 0);
         if (UCS_UNLIKELY(n < 0)) {
             req->dt.rewind(before);
             return static_cast<ucs_status_t>(n);
         }
         if (req->dt.offset() == before) { // a generic type that packs less than it promised
-            req->rndv.posted = before;
+            req->wanted = before;
             if (req->comp.status == UCS_OK) {
                 req->comp.status = UCS_ERR_IO_ERROR;
             }
@@ -115,18 +88,18 @@ ucs_status_t data_copy_progress(ucp_request *req) noexcept
     return data_sent(req);
 }
 
-ucs_status_t data_zcopy_progress(ucp_request *req) noexcept
+ucs_status_t data_zcopy_progress(rndv_send_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
     req->pend_lane = ep->am_lane_index;
     size_t before = req->dt.offset();
-    if (UCS_UNLIKELY(before >= req->rndv.posted)) {
+    if (UCS_UNLIKELY(before >= req->wanted)) {
         return data_sent(req);
     }
-    wire::data_hdr hdr = {ep->remote_id, req->rndv.remote_req, before};
+    wire::data_hdr hdr = {ep->remote_id, req->receiver, before};
     uct_iov_t iov;
     size_t count = 1;
-    size_t room = std::min(ep->limits().max_zcopy - sizeof(hdr), req->rndv.posted - before);
+    size_t room = std::min(ep->limits().max_zcopy - sizeof(hdr), req->wanted - before);
     size_t n = req->dt.to_iov(&iov, &count, room, req->memory.zmemh);
     ++req->comp.count;
     ucs_status_t status =
@@ -141,29 +114,48 @@ ucs_status_t data_zcopy_progress(ucp_request *req) noexcept
     return data_sent(req);
 }
 
-bool data_copy_start(ucp_request *req) noexcept
+bool data_copy_start(rndv_send_request *req) noexcept
 {
     comp_begin(req, comp_done);
     return true;
 }
 
-bool data_zcopy_start(ucp_request *req) noexcept
+bool data_zcopy_start(rndv_send_request *req) noexcept
 {
     return start_zcopy(req, req->ep->am_lane().md_index);
 }
 
-constexpr protocol data_copy = {"fragments copy-in copy-out", false, data_copy_start,
-                                data_copy_progress, comp_abort};
-constexpr protocol data_zcopy = {"fragments zero-copy copy-out", false, data_zcopy_start,
-                                 data_zcopy_progress, comp_abort};
+constexpr protocol data_copy = {"fragments copy-in copy-out", false, typed<data_copy_start>,
+                                typed<data_copy_progress>, comp_abort};
+constexpr protocol data_zcopy = {"fragments zero-copy copy-out", false, typed<data_zcopy_start>,
+                                 typed<data_zcopy_progress>, comp_abort};
 
-ucs_status_t data_start_progress(ucp_request *req) noexcept
+ucs_status_t data_start_progress(rndv_send_request *req) noexcept
 {
     return start_protocol(req, req->ep->config->rndv_data,
                           req->dt.is_contig() ? MEMORY_PLAIN : MEMORY_SCATTERED);
 }
 
-void rts_abort(ucp_request *req, ucs_status_t status) noexcept
+} // namespace
+
+void rndv_offer(rndv_send_request *req) noexcept
+{
+    const ucp_ep *ep = req->ep;
+    uct_mem_h memh = nullptr;
+    if (req->dt.is_contig() && req->dt.length() != 0 &&
+        request_reg_remote(req, ep->lanes[ep->rma_lane_index()].md_index, req->dt.contig_ptr(),
+                           req->dt.length(), &memh) == UCS_OK) {
+        req->memory.zmemh = memh;
+        rails_register(req);
+    }
+}
+
+ucs_status_t rndv_rts_progress(rndv_send_request *req) noexcept
+{
+    return answered_piece(req, PHASE_RTS, AM_ID_RNDV_RTS, pack_rts, UCT_SEND_FLAG_BATCH);
+}
+
+void rndv_rts_abort(rndv_send_request *req, ucs_status_t status) noexcept
 {
     if (req->phase == PHASE_RTS) {
         // The caller may write to the memory now, and the peer is not to read that.
@@ -173,46 +165,35 @@ void rts_abort(ucp_request *req, ucs_status_t status) noexcept
     complete(req, status);
 }
 
-template <uint8_t kind, bool offers>
-bool rts_start(ucp_request *req) noexcept
+// ---- receiver
+
+void remote_read::release_key() noexcept
 {
-    req->rndv.kind = kind;
-    if (offers) {
-        offer_buffer(req);
+    if (cmpt) {
+        uct_rkey_release(cmpt, &bundle);
+        cmpt = nullptr;
     }
-    return true;
 }
 
-constexpr const char *read_name = "rendezvous zero-copy read from remote";
-constexpr const char *send_name = "rendezvous fragments copy-in copy-out";
-
-// ---- receiver
+namespace {
 
 void answer(ucp_ep *ep, uint64_t sreq, ucs_status_t status) noexcept
 {
     send_control(ep, AM_ID_RNDV_ATS, wire::answer_hdr{ep->remote_id, sreq, status});
 }
 
-void release_rkey(ucp_request *req) noexcept
-{
-    if (req->rndv.cmpt) {
-        uct_rkey_release(req->rndv.cmpt, &req->rndv.bundle);
-        req->rndv.cmpt = nullptr;
-    }
-}
-
-void ask_fragments(ucp_request *req) noexcept
+void ask_fragments(rndv_recv_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
     uint64_t id = request_wire_id(req);
     if (UCS_UNLIKELY(id == 0)) {
-        answer(ep, req->rndv.remote_req, UCS_ERR_NO_MEMORY);
+        answer(ep, req->sender, UCS_ERR_NO_MEMORY);
         complete(req, UCS_ERR_NO_MEMORY);
         return;
     }
-    wire::rtr_hdr rtr = {ep->remote_id, req->rndv.remote_req, id, req->rndv.size};
+    wire::rtr_hdr rtr = {ep->remote_id, req->sender, id, req->read.size};
     req->phase = PHASE_RNDV_RECV;
-    req->remaining = req->rndv.size;
+    req->remaining = req->read.size;
     req->comp.status = UCS_OK;
     req->abort = abort_simple;
     ep->add_outstanding(req);
@@ -221,8 +202,8 @@ void ask_fragments(ucp_request *req) noexcept
 
 void get_done(uct_completion_t *comp)
 {
-    ucp_request *req = ucp_request::from_comp(comp);
-    release_rkey(req);
+    auto *req = static_cast<rndv_recv_request *>(ucp_request::from_comp(comp));
+    req->read.release_key();
     ucs_status_t status = comp_status(req);
     if (req->flags & REQ_ABORTED || req->ep->check_usable() != UCS_OK) {
         complete(req, status == UCS_OK ? req->ep->check_usable() : status);
@@ -237,7 +218,7 @@ void get_done(uct_completion_t *comp)
     if (UCS_UNLIKELY(status != UCS_OK)) {
         // Reading failed though the peer lives (no permission, for one): let it send.
         ucs_debug("ep %p: rendezvous get of %zu bytes: %s, asking for fragments", (void *)req->ep,
-                  req->rndv.size, ucs_status_string(status));
+                  req->read.size, ucs_status_string(status));
         request_unlist(req);
         ask_fragments(req);
         return;
@@ -247,26 +228,26 @@ void get_done(uct_completion_t *comp)
 
 } // namespace
 
-void rndv_get_finish(ucp_request *req) noexcept
+void rndv_get_finish(rndv_recv_request *req) noexcept
 {
-    answer(req->ep, req->rndv.remote_req, UCS_OK);
+    answer(req->ep, req->sender, UCS_OK);
     complete(req, UCS_OK);
 }
 
-ucs_status_t rndv_get_progress(ucp_request *req) noexcept
+ucs_status_t rndv_post_read(data_request *req, remote_read *read) noexcept
 {
-    const lane &l = req->ep->lanes[req->rndv.lane];
-    req->pend_lane = req->rndv.lane;
-    size_t offset = req->rndv.posted;
-    size_t n = std::min(req->rndv.size - offset, l.attr().cap.get.max_zcopy);
+    const lane &l = req->ep->lanes[read->lane];
+    req->pend_lane = read->lane;
+    size_t offset = read->posted;
+    size_t n = std::min(read->size - offset, l.attr().cap.get.max_zcopy);
     uct_iov_t iov = {};
     iov.buffer = req->dt.contig_ptr() + offset;
     iov.length = n;
     iov.memh = req->memory.zmemh;
     iov.count = 1;
     ++req->comp.count;
-    ucs_status_t status = uct_ep_get_zcopy(l.ep, &iov, 1, req->rndv.remote_addr + offset,
-                                           req->rndv.bundle.rkey, &req->comp);
+    ucs_status_t status =
+        uct_ep_get_zcopy(l.ep, &iov, 1, read->remote_addr + offset, read->bundle.rkey, &req->comp);
     if (status != UCS_INPROGRESS) {
         --req->comp.count;
     }
@@ -281,8 +262,8 @@ ucs_status_t rndv_get_progress(ucp_request *req) noexcept
         comp_end(req);
         return UCS_OK;
     }
-    req->rndv.posted += n;
-    if (req->rndv.posted < req->rndv.size) {
+    read->posted += n;
+    if (read->posted < read->size) {
         return UCS_INPROGRESS;
     }
     comp_end(req);
@@ -291,7 +272,12 @@ ucs_status_t rndv_get_progress(ucp_request *req) noexcept
 
 namespace {
 
-bool start_get(ucp_request *req, const rts_hdr *rts) noexcept
+ucs_status_t get_progress(rndv_recv_request *req) noexcept
+{
+    return rndv_post_read(req, &req->read);
+}
+
+bool start_get(rndv_recv_request *req, const rts_hdr *rts) noexcept
 {
     ucp_ep *ep = req->ep;
     if (rts->address == 0 || rts->rkey_len == 0 || !req->dt.is_contig()) {
@@ -314,16 +300,17 @@ bool start_get(ucp_request *req, const rts_hdr *rts) noexcept
         return false;
     }
     uct_component_h cmpt = ep->worker->context->mds[l.md_index].cmpt;
-    if (uct_rkey_unpack(cmpt, key, &req->rndv.bundle) != UCS_OK) {
+    remote_read &read = req->read;
+    if (uct_rkey_unpack(cmpt, key, &read.bundle) != UCS_OK) {
         return false;
     }
-    req->rndv.cmpt = cmpt;
+    read.cmpt = cmpt;
     req->memory.zmemh = memh;
-    req->rndv.lane = index;
-    req->rndv.remote_addr = rts->address;
-    req->rndv.posted = 0;
+    read.lane = index;
+    read.remote_addr = rts->address;
+    read.posted = 0;
     req->phase = PHASE_RNDV_GET;
-    req->progress = rndv_get_progress;
+    req->progress = typed<get_progress>;
     req->abort = comp_abort;
     comp_begin(req, get_done);
     send_internal(req);
@@ -331,15 +318,6 @@ bool start_get(ucp_request *req, const rts_hdr *rts) noexcept
 }
 
 } // namespace
-
-const protocol rndv_read_tag = {read_name, true, rts_start<wire::RTS_TAG, true>, rts_progress,
-                                rts_abort};
-const protocol rndv_send_tag = {send_name, false, rts_start<wire::RTS_TAG, false>, rts_progress,
-                                rts_abort};
-const protocol rndv_read_am = {read_name, true, rts_start<wire::RTS_AM, true>, rts_progress,
-                               rts_abort};
-const protocol rndv_send_am = {send_name, false, rts_start<wire::RTS_AM, false>, rts_progress,
-                               rts_abort};
 
 const message_protocols rndv_messages = {
     .short_ = nullptr,
@@ -362,7 +340,7 @@ void rndv_refuse(ucp_worker *worker, const rts_hdr *rts, ucs_status_t status) no
     }
 }
 
-void rndv_recv(ucp_request *req, const rts_hdr *rts) noexcept
+void rndv_recv(rndv_recv_request *req, const rts_hdr *rts) noexcept
 {
     ucp_ep *ep = find_usable_ep(req->worker, rts->ep);
     if (!ep) {
@@ -371,8 +349,8 @@ void rndv_recv(ucp_request *req, const rts_hdr *rts) noexcept
         return;
     }
     req->ep = ep;
-    req->rndv.remote_req = rts->req;
-    req->rndv.size = rts->size;
+    req->sender = rts->req;
+    req->read.size = rts->size;
     if (rts->size > req->dt.length()) {
         answer(ep, rts->req, UCS_OK);
         complete(req, UCS_ERR_MESSAGE_TRUNCATED);
@@ -419,7 +397,7 @@ ucs_status_t rndv_rtr_handler(void *arg, void *data, size_t length, unsigned)
         return drop_damaged(worker, "rtr", length);
     }
     memcpy(&rtr, data, sizeof(rtr));
-    ucp_request *req = find_asked(worker, rtr.ep, rtr.sreq, PHASE_RTS);
+    auto *req = find_asked<rndv_send_request>(worker, rtr.ep, rtr.sreq, PHASE_RTS);
     if (!req) {
         worker->proto->announced.answered(rtr.sreq);
         drop_stale(worker, "rtr");
@@ -430,11 +408,11 @@ ucs_status_t rndv_rtr_handler(void *arg, void *data, size_t length, unsigned)
     }
     request_unlist(req);
     req->phase = PHASE_RNDV_SEND;
-    req->rndv.remote_req = rtr.rreq;
-    req->rndv.posted = rtr.size;
+    req->receiver = rtr.rreq;
+    req->wanted = rtr.size;
     req->dt.rewind(0);
     release_memh(req);
-    req->progress = data_start_progress;
+    req->progress = typed<data_start_progress>;
     req->abort = abort_simple;
     send_internal(req);
     return UCS_OK;
@@ -448,7 +426,7 @@ ucs_status_t rndv_data_handler(void *arg, void *data, size_t length, unsigned)
         return drop_damaged(worker, "rndv data", length);
     }
     memcpy(&hdr, data, sizeof(hdr));
-    ucp_request *req = find_asked(worker, hdr.ep, hdr.req, PHASE_RNDV_RECV);
+    auto *req = find_asked<rndv_recv_request>(worker, hdr.ep, hdr.req, PHASE_RNDV_RECV);
     if (!req) {
         drop_stale(worker, "rndv data");
         return UCS_OK;

@@ -18,15 +18,15 @@ namespace {
 constexpr unsigned ROUNDS_UNDER_TRAFFIC = 512;
 
 // Without error handling nobody closes by force.
-bool may_have_changed(const ucp_request *req) noexcept
+bool may_have_changed(const rndv_recv_request *req) noexcept
 {
     const ucp_ep *ep = req->ep;
-    const lane &l = ep->lanes[req->rndv.lane];
+    const lane &l = ep->lanes[req->read.lane];
     return ep->err_mode != UCP_ERR_HANDLING_MODE_NONE &&
            ep->worker->context->resources[l.iface->resource].cls == tl_class::shm;
 }
 
-bool is_too_early(const ucp_request *req) noexcept
+bool is_too_early(const rndv_recv_request *req) noexcept
 {
     constexpr uint32_t inside = REQ_POSTING | REQ_LATER;
     return (req->flags & inside) == inside;
@@ -34,12 +34,12 @@ bool is_too_early(const ucp_request *req) noexcept
 
 } // namespace
 
-bool settling::concerns(const ucp_request *req) noexcept
+bool settling::concerns(const rndv_recv_request *req) noexcept
 {
     return may_have_changed(req) || is_too_early(req);
 }
 
-bool settling::add(ucp_request *req) noexcept
+bool settling::add(rndv_recv_request *req) noexcept
 {
     uint64_t id = request_wire_id(req);
     if (id == 0) {
@@ -68,7 +68,7 @@ void settling::run_round(ucp_worker *worker, unsigned transport_count) noexcept
     size_t kept = 0;
     for (size_t i = 0; i < count; ++i) {
         read r = reads_[i];
-        ucp_request *req = find_request(worker, r.id, PHASE_RNDV_GET);
+        auto *req = static_cast<rndv_recv_request *>(find_request(worker, r.id, PHASE_RNDV_GET));
         if (!req || req->ep->check_usable() != UCS_OK) {
             continue; // aborted, now or soon
         }

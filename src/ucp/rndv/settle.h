@@ -10,18 +10,19 @@
 #include <cstdint>
 #include <vector>
 
-struct ucp_request;
 struct ucp_worker;
 
 namespace ucp {
 
+struct rndv_recv_request;
+
 class settling {
   public:
     // Whether this finished read has to wait.
-    static bool concerns(const ucp_request *req) noexcept;
+    static bool concerns(const rndv_recv_request *req) noexcept;
 
     // False: there is no memory to remember it with, and nothing has changed.
-    bool add(ucp_request *req) noexcept;
+    bool add(rndv_recv_request *req) noexcept;
     bool empty() const noexcept { return reads_.empty(); }
     // After a round of the transports that found `transport_count` events.
     void run_round(ucp_worker *worker, unsigned transport_count) noexcept;

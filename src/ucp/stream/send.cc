@@ -19,13 +19,13 @@ namespace {
 
 size_t pack_request(void *dest, void *arg)
 {
-    auto *req = static_cast<ucp_request *>(arg);
+    auto *req = static_cast<data_request *>(arg);
     memcpy(dest, &req->ep->remote_id, sizeof(uint64_t));
     return sizeof(uint64_t) + req->dt.pack(static_cast<char *>(dest) + sizeof(uint64_t),
                                            req->ep->limits().max_bcopy - sizeof(uint64_t));
 }
 
-ucs_status_t bcopy_progress(ucp_request *req) noexcept
+ucs_status_t bcopy_progress(data_request *req) noexcept
 {
     if (!req->dt.at_end()) {
         return bcopy_piece(req, AM_ID_STREAM, pack_request);
@@ -34,25 +34,26 @@ ucs_status_t bcopy_progress(ucp_request *req) noexcept
     return UCS_OK;
 }
 
-ucs_status_t zcopy_progress(ucp_request *req) noexcept
+ucs_status_t zcopy_progress(data_request *req) noexcept
 {
     return zcopy_message(req, AM_ID_STREAM, &req->ep->remote_id, sizeof(uint64_t));
 }
 
-bool zcopy_start(ucp_request *req) noexcept
+bool zcopy_start(data_request *req) noexcept
 {
     return start_zcopy(req, req->ep->am_lane().md_index);
 }
 
-constexpr protocol eager_short = {"eager short", true, nullptr, bcopy_progress, abort_simple};
-constexpr protocol eager_copy = {"eager copy-in copy-out", true, nullptr, bcopy_progress,
+constexpr protocol eager_short = {"eager short", true, nullptr, typed<bcopy_progress>,
+                                  abort_simple};
+constexpr protocol eager_copy = {"eager copy-in copy-out", true, nullptr, typed<bcopy_progress>,
                                  abort_simple};
 constexpr protocol eager_fragments = {"multi-frag eager copy-in copy-out", true, nullptr,
-                                      bcopy_progress, abort_simple};
-constexpr protocol eager_zcopy = {"eager zero-copy copy-out", true, zcopy_start, zcopy_progress,
-                                  comp_abort};
+                                      typed<bcopy_progress>, abort_simple};
+constexpr protocol eager_zcopy = {"eager zero-copy copy-out", true, typed<zcopy_start>,
+                                  typed<zcopy_progress>, comp_abort};
 
-ucs_status_t start_progress(ucp_request *req) noexcept
+ucs_status_t start_progress(data_request *req) noexcept
 {
     return start_protocol(req, req->ep->config->stream);
 }
@@ -92,12 +93,12 @@ ucs_status_ptr_t stream_send(const char *call, ucp_ep *ep, const void *buffer, s
             uncount(ep->config->stream[MEMORY_MAPPED], length);
         }
     }
-    ucp_request *req;
-    ucs_status_t status = data_request(ep, data_way::from_buffer, buffer, count, dt, param, &req);
+    data_request *req;
+    ucs_status_t status = make_request(ep, data_way::from_buffer, buffer, count, dt, param, &req);
     if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
     }
-    req->progress = start_progress;
+    req->progress = typed<start_progress>;
     req->abort = abort_simple;
     return send_request(req, param);
 }

@@ -29,8 +29,16 @@ struct stream_chunk {
     size_t used; // bytes that receives took from the front
 };
 
+struct stream_recv_request : recv_request {
+    static constexpr req_kind is = req_kind::stream_recv;
+    using recv_request::recv_request;
+
+    size_t *length_p; // the caller's, inside its call alone
+    size_t elem;      // bytes
+};
+
 struct stream_state {
-    ucs::list<ucp_request, &ucp_request::node> recvs;
+    ucs::list<ucp_request, &ucp_request::node> recvs; // stream_recv_request
     ucs::list<stream_chunk, &stream_chunk::node> chunks;
     bool ready = false; // in worker->proto->stream_ready
 };
@@ -86,21 +94,21 @@ void free_chunk(stream_chunk *c) noexcept
 }
 
 // Enough for the receive to complete.
-bool enough(const ucp_request *req, size_t have) noexcept
+bool enough(const stream_recv_request *req, size_t have) noexcept
 {
     if (have == req->dt.length()) {
         return true;
     }
-    return !(req->flags & REQ_WAITALL) && have != 0 && have % req->stream.elem == 0;
+    return !(req->flags & REQ_WAITALL) && have != 0 && have % req->elem == 0;
 }
 
-bool satisfied(const ucp_request *req) noexcept
+bool satisfied(const stream_recv_request *req) noexcept
 {
     return enough(req, req->info.length);
 }
 
 // Put bytes into a receive; returns how many it took.
-size_t fill(ucp_request *req, const void *data, size_t length) noexcept
+size_t fill(stream_recv_request *req, const void *data, size_t length) noexcept
 {
     size_t room = req->dt.length() - req->info.length;
     size_t n = std::min(room, length);
@@ -112,10 +120,10 @@ size_t fill(ucp_request *req, const void *data, size_t length) noexcept
     return n;
 }
 
-void finish(ucp_request *req) noexcept
+void finish(stream_recv_request *req) noexcept
 {
-    if (req->stream.length_p) {
-        *req->stream.length_p = req->info.length;
+    if (req->length_p) {
+        *req->length_p = req->info.length;
     }
     complete(req, req->comp.status);
 }
@@ -128,7 +136,7 @@ void recv_abort(ucp_request *req, ucs_status_t status) noexcept
 // ---- receiving
 
 // Move kept bytes into the receive until it is full or nothing is left.
-void drain(stream_state *s, ucp_request *req) noexcept
+void drain(stream_state *s, stream_recv_request *req) noexcept
 {
     while (stream_chunk *c = s->chunks.front()) {
         size_t left = c->desc->length - c->used;
@@ -142,7 +150,7 @@ void drain(stream_state *s, ucp_request *req) noexcept
 }
 
 // What a new receive would take of the kept bytes.
-size_t kept_for(stream_state *s, const ucp_request *req) noexcept
+size_t kept_for(stream_state *s, const stream_recv_request *req) noexcept
 {
     size_t have = 0, wanted = req->dt.length();
     if (!s->recvs.empty()) {
@@ -173,19 +181,16 @@ ucs_status_ptr_t stream_recv(const char *call, ucp_ep *ep, void *buffer, size_t 
     if (!s) {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }
-    ucp_request *req;
-    ucs_status_t status =
-        recv_request(worker, req_kind::stream_recv, buffer, count, dt, param, &req);
+    stream_recv_request *req;
+    ucs_status_t status = make_receive(worker, buffer, count, dt, param, &req);
     if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
     }
     req->ep = ep;
-    req->info = {0, 0};
-    req->comp.status = UCS_OK;
-    req->stream.length_p = length_p;
-    req->stream.elem = (dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG
-                           ? std::max<size_t>(dt >> UCP_DATATYPE_SHIFT, 1)
-                           : 1;
+    req->length_p = length_p;
+    req->elem = (dt & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG
+                    ? std::max<size_t>(dt >> UCP_DATATYPE_SHIFT, 1)
+                    : 1;
     req->abort = recv_abort;
     req->phase = PHASE_STREAM;
     if (flags & UCP_STREAM_RECV_FLAG_WAITALL) {
@@ -209,7 +214,7 @@ ucs_status_ptr_t stream_recv(const char *call, ucp_ep *ep, void *buffer, size_t 
     } else {
         s->recvs.push_back(req);
         req->flags |= REQ_LISTED;
-        req->stream.length_p = nullptr; // valid during the call only
+        req->length_p = nullptr; // valid during the call only
     }
     return post_return(req, param);
 }
@@ -236,7 +241,7 @@ ucs_status_t stream_handler(void *arg, void *data, size_t length, unsigned flags
     }
     size_t head = sizeof(id);
     while (s->chunks.empty() && head < length) {
-        ucp_request *req = s->recvs.front();
+        auto *req = static_cast<stream_recv_request *>(s->recvs.front());
         if (!req) {
             break;
         }

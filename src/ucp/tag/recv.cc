@@ -9,7 +9,7 @@
 #include "ucp/mem/memory_type.h"
 #include "ucp/proto/pieces.h"
 #include "ucp/proto/proto.h"
-#include "ucp/rndv/rndv.h"
+#include "ucp/tag/tag.h"
 #include "ucs/check.h"
 
 #include <cstring>
@@ -18,13 +18,13 @@ namespace ucp {
 
 namespace {
 
-UCS_ALWAYS_INLINE ucp_request *match(worker_proto *proto, uint64_t tag) noexcept
+UCS_ALWAYS_INLINE tag_recv_request *match(worker_proto *proto, uint64_t tag) noexcept
 {
     tag_matcher::recv_entry *e = proto->tags.match_recv(tag);
     if (!e) {
         return nullptr;
     }
-    ucp_request *req = ucp_request::from_match(e);
+    auto *req = static_cast<tag_recv_request *>(e);
     req->flags &= ~REQ_EXPECTED;
     return req;
 }
@@ -56,42 +56,61 @@ void part_unpack(partial *part, size_t offset, const void *data, size_t length) 
 }
 
 // The sender is gone in the middle of its message: what follows, if anything, is dropped.
-void part_abort(ucp_request *req, ucs_status_t status) noexcept
+void part_abort(tag_recv_request *req, ucs_status_t status) noexcept
 {
     worker_proto *proto = req->worker->proto.get();
-    proto->partials.erase({req->fragments.source, req->fragments.msg_id});
+    proto->partials.erase({req->source, req->msg_id});
     complete(req, status);
 }
 
-void part_attach(partial *part, ucp_request *req) noexcept
+void part_attach(partial *part, tag_recv_request *req) noexcept
 {
     part->req = req;
     part->desc = nullptr;
     if (part->total > req->dt.length()) {
         part->status = UCS_ERR_MESSAGE_TRUNCATED;
     }
-    req->fragments = {part->key.source, part->key.msg_id};
-    req->abort = part_abort;
+    req->source = part->key.source;
+    req->msg_id = part->key.msg_id;
+    req->abort = typed<part_abort>;
     if (ucp_ep *ep = find_usable_ep(req->worker, part->ep_id)) {
         req->ep = ep;
         ep->add_outstanding(req);
     }
 }
 
-// All fragments are here.
-void part_finish(worker_proto *proto, partial *part) noexcept
+void store(partial *part, size_t offset, const void *bytes, size_t length) noexcept
 {
-    ucp_request *req = part->req;
-    ucs_status_t status = part->status;
-    if (part->desc) {
-        part->desc->what = recv_desc::content::tag;
-        part->desc->part = nullptr;
+    if (part->req) {
+        part_unpack(part, offset, bytes, length);
+    } else {
+        memcpy(static_cast<char *>(part->desc->data) + offset, bytes, length);
     }
-    proto->partials.erase(part->key);
+}
+
+void whole(ucp_worker *worker, partial *part) noexcept
+{
+    tag_recv_request *req = part->req;
+    ucs_status_t status = part->status;
+    if (recv_desc *desc = part->desc) {
+        desc->what = desc->req_id != 0 ? recv_desc::content::tag_sync : recv_desc::content::tag;
+        desc->part = nullptr;
+    }
+    partial_key key = part->key;
+    worker->proto->partials.erase(key);
     if (req) {
         complete(req, status);
     }
 }
+
+void lost(ucp_worker *, partial *part, ucs_status_t status) noexcept
+{
+    part->desc->what = recv_desc::content::tag_lost;
+    part->desc->lost = status;
+    part->desc->part = nullptr;
+}
+
+constexpr fragmented fragments = {"tag first", "tag middle", store, whole, lost};
 
 // ---- user's receive meets a kept message
 
@@ -132,7 +151,7 @@ UCS_NOINLINE ucs_status_ptr_t recv_kept(ucp_worker *worker, void *buffer, size_t
         return post_return_imm(worker, req_kind::tag_recv, status, param, &info);
     }
 
-    ucp_request *req = request_get(worker, req_kind::tag_recv, param);
+    auto *req = request_get<tag_recv_request>(worker, param);
     if (!req) {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY); // the message is lost with the memory
     }
@@ -187,13 +206,13 @@ UCS_ALWAYS_INLINE ucs_status_ptr_t recv_host(ucp_worker *worker, void *buffer, s
     if (UCS_UNLIKELY(force)) {
         return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
     }
-    ucp_request *req;
-    ucs_status_t status = recv_request(worker, req_kind::tag_recv, buffer, count, dt, param, &req);
+    tag_recv_request *req;
+    ucs_status_t status = make_receive(worker, buffer, count, dt, param, &req);
     if (UCS_UNLIKELY(status != UCS_OK)) {
         return UCS_STATUS_PTR(status);
     }
     req->flags |= REQ_EXPECTED;
-    proto->tags.add_recv(&req->match, {tag, mask});
+    proto->tags.add_recv(req, {tag, mask});
     return req->user();
 }
 
@@ -242,7 +261,7 @@ UCS_ALWAYS_INLINE ucs_status_t arrived(ucp_worker *worker, uint64_t tag, void *m
                                        uint64_t req_id) noexcept
 {
     worker_proto *proto = worker->proto.get();
-    ucp_request *req = match(proto, tag);
+    tag_recv_request *req = match(proto, tag);
     if (UCS_LIKELY(req)) {
         req->info = {tag, length};
         ucs_status_t status = unpack_whole(req->dt, static_cast<char *>(msg) + head, length);
@@ -318,17 +337,13 @@ ucs_status_t tag_first_handler(void *arg, void *data, size_t length, unsigned)
     memcpy(&hdr, data, sizeof(hdr));
     size_t n = length - sizeof(hdr);
     const char *payload = static_cast<const char *>(data) + sizeof(hdr);
-    partial_key key = {hdr.source, hdr.msg_id};
-    if (n > hdr.total || hdr.total > wire::max_message || proto->partials.contains(key)) {
-        return drop_damaged(worker, "tag first", length);
-    }
-    if (hdr.ep != 0 && !find_usable_ep(worker, hdr.ep)) {
-        drop_stale(worker, "a fragmented message");
+    const partial begun = partial_of(fragments, hdr, n);
+    if (!may_begin(worker, begun, length)) {
         return UCS_OK;
     }
 
     recv_desc *desc = nullptr;
-    ucp_request *req = match(proto, hdr.tag);
+    tag_recv_request *req = match(proto, hdr.tag);
     if (!req) {
         desc = worker->proto->descs.get(hdr.total);
         if (!desc) {
@@ -337,12 +352,7 @@ ucs_status_t tag_first_handler(void *arg, void *data, size_t length, unsigned)
             return UCS_OK;
         }
     }
-    partial *part = &proto->partials[key];
-    *part = {};
-    part->key = key;
-    part->total = hdr.total;
-    part->received = n;
-    part->ep_id = hdr.ep;
+    partial *part = &(proto->partials[begun.key] = begun);
     if (req) {
         req->info = {hdr.tag, hdr.total};
         part_attach(part, req);
@@ -353,58 +363,19 @@ ucs_status_t tag_first_handler(void *arg, void *data, size_t length, unsigned)
     } else {
         keep_first(proto, part, desc, hdr, payload, n);
     }
-    if (part->received == part->total) { // short, and posted before the sender knew its lanes
-        if (desc && hdr.req != 0) {
-            desc->what = recv_desc::content::tag_sync;
-            desc->part = nullptr;
-            part->desc = nullptr;
-        }
-        part_finish(proto, part);
-    }
+    part_begun(worker, part);
     return UCS_OK;
 }
 
 ucs_status_t tag_middle_handler(void *arg, void *data, size_t length, unsigned)
 {
-    auto *worker = static_cast<ucp_worker *>(arg);
-    worker_proto *proto = worker->proto.get();
-    wire::frag_hdr hdr;
-    if (length < sizeof(hdr)) {
-        return drop_damaged(worker, "tag middle", length);
-    }
-    memcpy(&hdr, data, sizeof(hdr));
-    size_t n = length - sizeof(hdr);
-    const char *payload = static_cast<const char *>(data) + sizeof(hdr);
-    auto it = proto->partials.find({hdr.source, hdr.msg_id});
-    if (it == proto->partials.end()) {
-        drop_stale(worker, "fragment");
-        return UCS_OK;
-    }
-    partial *part = &it->second;
-    if (part->am_handler || hdr.offset != part->received || n > part->total - part->received) {
-        return drop_damaged(worker, "tag middle", length);
-    }
-    if (part->req) {
-        part_unpack(part, hdr.offset, payload, n);
-    } else if (part->desc) {
-        memcpy(static_cast<char *>(part->desc->data) + hdr.offset, payload, n);
-    }
-    part->received += n;
-    if (part->received == part->total) {
-        if (part->desc && part->desc->req_id != 0) {
-            part->desc->what = recv_desc::content::tag_sync;
-            part->desc->part = nullptr;
-            part->desc = nullptr;
-        }
-        part_finish(proto, part);
-    }
-    return UCS_OK;
+    return add_fragment(static_cast<ucp_worker *>(arg), fragments, data, length);
 }
 
 ucs_status_t tag_rts(ucp_worker *worker, const wire::rts_hdr *rts, size_t length) noexcept
 {
     worker_proto *proto = worker->proto.get();
-    ucp_request *req = match(proto, rts->tag);
+    tag_recv_request *req = match(proto, rts->tag);
     if (req) {
         req->info = {rts->tag, rts->size};
         rndv_recv(req, rts);

@@ -21,18 +21,25 @@ namespace ucp {
 
 namespace {
 
+struct tag_send_request : rndv_send_request {
+    using rndv_send_request::rndv_send_request;
+
+    uint64_t tag;
+    uint64_t msg_id; // of a message in fragments
+};
+
 size_t pack_eager_request(void *dest, void *arg)
 {
-    auto *req = static_cast<ucp_request *>(arg);
-    memcpy(dest, &req->send.tag, sizeof(uint64_t));
+    auto *req = static_cast<tag_send_request *>(arg);
+    memcpy(dest, &req->tag, sizeof(uint64_t));
     return sizeof(uint64_t) +
            req->dt.pack(static_cast<char *>(dest) + sizeof(uint64_t), req->dt.length());
 }
 
 size_t pack_sync_request(void *dest, void *arg)
 {
-    auto *req = static_cast<ucp_request *>(arg);
-    wire::tag_sync_hdr hdr = {req->send.tag, req->ep->remote_id, req->id};
+    auto *req = static_cast<tag_send_request *>(arg);
+    wire::tag_sync_hdr hdr = {req->tag, req->ep->remote_id, req->id};
     memcpy(dest, &hdr, sizeof(hdr));
     return sizeof(hdr) + req->dt.pack(static_cast<char *>(dest) + sizeof(hdr), req->dt.length());
 }
@@ -40,24 +47,24 @@ size_t pack_sync_request(void *dest, void *arg)
 // One piece of a fragmented message, the first with the longer header.
 size_t pack_fragment(void *dest, void *arg)
 {
-    auto *req = static_cast<ucp_request *>(arg);
+    auto *req = static_cast<tag_send_request *>(arg);
     size_t room = req->ep->limits().max_bcopy;
     size_t head;
     if (req->dt.offset() == 0) {
-        wire::tag_first_hdr hdr = {req->send.tag,      req->dt.length(),
-                                   source_of(req->ep), req->send.msg_id,
+        wire::tag_first_hdr hdr = {req->tag,           req->dt.length(),
+                                   source_of(req->ep), req->msg_id,
                                    req->ep->remote_id, req->flags & REQ_SYNC ? req->id : 0};
         head = sizeof(hdr);
         memcpy(dest, &hdr, head);
     } else {
-        wire::frag_hdr hdr = {source_of(req->ep), req->send.msg_id, req->dt.offset()};
+        wire::frag_hdr hdr = {source_of(req->ep), req->msg_id, req->dt.offset()};
         head = sizeof(hdr);
         memcpy(dest, &hdr, head);
     }
     return head + req->dt.pack(static_cast<char *>(dest) + head, room - head);
 }
 
-ucs_status_t eager_progress(ucp_request *req) noexcept
+ucs_status_t eager_progress(tag_send_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
     req->pend_lane = ep->am_lane_index;
@@ -70,12 +77,12 @@ ucs_status_t eager_progress(ucp_request *req) noexcept
     return UCS_OK;
 }
 
-ucs_status_t short_progress(ucp_request *req) noexcept
+ucs_status_t short_progress(tag_send_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
     req->pend_lane = ep->am_lane_index;
     ucs_status_t status =
-        uct_ep_am_short(ep->am_ep, AM_ID_TAG_EAGER, req->send.tag, req->dt.contig_ptr(),
+        uct_ep_am_short(ep->am_ep, AM_ID_TAG_EAGER, req->tag, req->dt.contig_ptr(),
                         static_cast<unsigned>(req->dt.length()));
     if (UCS_LIKELY(status == UCS_OK)) {
         complete(req, UCS_OK);
@@ -83,23 +90,23 @@ ucs_status_t short_progress(ucp_request *req) noexcept
     return status;
 }
 
-ucs_status_t sync_progress(ucp_request *req) noexcept
+ucs_status_t sync_progress(tag_send_request *req) noexcept
 {
     return answered_piece(req, PHASE_SYNC, AM_ID_TAG_SYNC, pack_sync_request);
 }
 
-uint8_t fragment_id(const ucp_request *req) noexcept
+uint8_t fragment_id(const tag_send_request *req) noexcept
 {
     return req->dt.offset() == 0 ? AM_ID_TAG_FIRST : AM_ID_TAG_MIDDLE;
 }
 
-ucs_status_t multi_progress(ucp_request *req) noexcept
+ucs_status_t multi_progress(tag_send_request *req) noexcept
 {
     return bcopy_piece(req, fragment_id(req), pack_fragment);
 }
 
 // The receiver may match, and answer, the first piece before the last one is sent.
-ucs_status_t multi_sync_progress(ucp_request *req) noexcept
+ucs_status_t multi_sync_progress(tag_send_request *req) noexcept
 {
     size_t left = req->dt.length() - req->dt.offset();
     size_t head = sizeof(wire::frag_hdr);
@@ -117,7 +124,7 @@ ucs_status_t multi_sync_progress(ucp_request *req) noexcept
 }
 
 // Fragments, or the whole message, straight out of the user's buffer.
-ucs_status_t zcopy_progress(ucp_request *req) noexcept
+ucs_status_t zcopy_progress(tag_send_request *req) noexcept
 {
     ucp_ep *ep = req->ep;
     size_t offset = req->dt.offset();
@@ -130,57 +137,72 @@ ucs_status_t zcopy_progress(ucp_request *req) noexcept
     size_t head;
     uint8_t id;
     if (offset == 0 && length <= ep->limits().max_zcopy - sizeof(uint64_t)) {
-        hdr.tag = req->send.tag;
+        hdr.tag = req->tag;
         head = sizeof(hdr.tag);
         id = AM_ID_TAG_EAGER;
     } else if (offset == 0) {
-        hdr.first = {req->send.tag, length, source_of(req->ep), req->send.msg_id, ep->remote_id, 0};
+        hdr.first = {req->tag, length, source_of(req->ep), req->msg_id, ep->remote_id, 0};
         head = sizeof(hdr.first);
         id = AM_ID_TAG_FIRST;
     } else {
-        hdr.frag = {source_of(req->ep), req->send.msg_id, offset};
+        hdr.frag = {source_of(req->ep), req->msg_id, offset};
         head = sizeof(hdr.frag);
         id = AM_ID_TAG_MIDDLE;
     }
     return zcopy_message(req, id, &hdr, head);
 }
 
-bool fragments_start(ucp_request *req) noexcept
+bool fragments_start(tag_send_request *req) noexcept
 {
-    req->send.msg_id = ++req->worker->proto->next_msg_id;
+    req->msg_id = ++req->worker->proto->next_msg_id;
     return true;
 }
 
-bool zcopy_start(ucp_request *req) noexcept
+bool zcopy_start(tag_send_request *req) noexcept
 {
     return start_zcopy(req, req->ep->am_lane().md_index) && fragments_start(req);
 }
 
+// What the announcement of a rendezvous says of a tag message.
+size_t announce(const rndv_send_request *req, wire::rts_hdr *hdr, char *) noexcept
+{
+    hdr->kind = wire::RTS_TAG;
+    hdr->tag = static_cast<const tag_send_request *>(req)->tag;
+    return 0;
+}
+
+constexpr protocol rndv_read = {rndv_read_name, true, typed<rndv_start<announce, true>>,
+                                typed<rndv_rts_progress>, typed<rndv_rts_abort>};
+constexpr protocol rndv_send = {rndv_send_name, false, typed<rndv_start<announce, false>>,
+                                typed<rndv_rts_progress>, typed<rndv_rts_abort>};
+
 // A generic type may pack less than it said, so only a rendezvous knows in advance which piece is
 // the last.
-bool sync_fragments_start(ucp_request *req) noexcept
+bool sync_fragments_start(tag_send_request *req) noexcept
 {
     if (req->dt.type() == dt_iter::kind::generic) {
-        req->progress = rndv_send_tag.progress;
-        req->abort = rndv_send_tag.abort;
-        return rndv_send_tag.start(req);
+        req->progress = rndv_send.progress;
+        req->abort = rndv_send.abort;
+        return rndv_start<announce, false>(req);
     }
     return fragments_start(req);
 }
 
-constexpr protocol eager_short = {"eager short", true, nullptr, short_progress, abort_simple};
-constexpr protocol eager_copy = {"eager copy-in copy-out", true, nullptr, eager_progress,
+constexpr protocol eager_short = {"eager short", true, nullptr, typed<short_progress>,
+                                  abort_simple};
+constexpr protocol eager_copy = {"eager copy-in copy-out", true, nullptr, typed<eager_progress>,
                                  abort_simple};
-constexpr protocol eager_fragments = {"multi-frag eager copy-in copy-out", true, fragments_start,
-                                      multi_progress, abort_simple};
-constexpr protocol eager_zcopy = {"eager zero-copy copy-out", true, zcopy_start, zcopy_progress,
-                                  comp_abort};
-constexpr protocol sync_copy = {"eager copy-in copy-out", true, nullptr, sync_progress,
+constexpr protocol eager_fragments = {"multi-frag eager copy-in copy-out", true,
+                                      typed<fragments_start>, typed<multi_progress>, abort_simple};
+constexpr protocol eager_zcopy = {"eager zero-copy copy-out", true, typed<zcopy_start>,
+                                  typed<zcopy_progress>, comp_abort};
+constexpr protocol sync_copy = {"eager copy-in copy-out", true, nullptr, typed<sync_progress>,
                                 abort_simple};
 constexpr protocol sync_fragments = {"multi-frag eager copy-in copy-out", true,
-                                     sync_fragments_start, multi_sync_progress, abort_simple};
+                                     typed<sync_fragments_start>, typed<multi_sync_progress>,
+                                     abort_simple};
 
-ucs_status_t start_progress(ucp_request *req) noexcept
+ucs_status_t start_progress(tag_send_request *req) noexcept
 {
     const ep_config &config = *req->ep->config;
     return start_protocol(req, req->flags & REQ_SYNC ? config.tag_sync : config.tag);
@@ -191,16 +213,16 @@ UCS_NOINLINE ucs_status_ptr_t send_slow(ucp_ep *ep, const void *buffer, size_t c
                                         ucp_datatype_t dt, uint64_t tag,
                                         const ucp_request_param_t *param, bool sync) noexcept
 {
-    ucp_request *req;
-    ucs_status_t status = data_request(ep, data_way::from_buffer, buffer, count, dt, param, &req);
+    tag_send_request *req;
+    ucs_status_t status = make_request(ep, data_way::from_buffer, buffer, count, dt, param, &req);
     if (status != UCS_OK) {
         return UCS_STATUS_PTR(status);
     }
-    req->send.tag = tag;
+    req->tag = tag;
     if (sync) {
         req->flags |= REQ_SYNC;
     }
-    req->progress = start_progress; // the lanes may not be known yet
+    req->progress = typed<start_progress>; // the lanes may not be known yet
     req->abort = abort_simple;
     return send_request(req, param);
 }
@@ -272,8 +294,8 @@ const message_protocols tag_messages = {
     .copy = &eager_copy,
     .fragments = &eager_fragments,
     .zcopy = &eager_zcopy,
-    .read = &rndv_read_tag,
-    .send = &rndv_send_tag,
+    .read = &rndv_read,
+    .send = &rndv_send,
     .copy_header = sizeof(uint64_t),
     .zcopy_header = sizeof(wire::tag_first_hdr),
     .short_first = true,
@@ -283,8 +305,8 @@ const message_protocols tag_sync_messages = {
     .copy = &sync_copy,
     .fragments = &sync_fragments,
     .zcopy = nullptr,
-    .read = &rndv_read_tag,
-    .send = &rndv_send_tag,
+    .read = &rndv_read,
+    .send = &rndv_send,
     .copy_header = sizeof(wire::tag_sync_hdr),
     .zcopy_header = 0,
 };
