@@ -250,6 +250,28 @@ TEST_P(ucp_protocols, bcopy_thresh_moves_what_is_copied)
     });
 }
 
+TEST_P(ucp_protocols, bcopy_bw_and_rndv_perf_diff_move_what_is_expected_to_pay)
+{
+    size_t rndv = on_node() ? 47000 : 96000, zcopy = 8000; // about, by default
+    auto is = [&](const char *name, std::pair<std::string, std::string> setting, size_t least,
+                  size_t most) {
+        ranges({std::move(setting)}, [&](const auto &rows) {
+            const printed *r = find(rows, name);
+            ASSERT_NE(nullptr, r) << text;
+            EXPECT_LE(least, r->begin) << text;
+            EXPECT_GE(most, r->begin) << text;
+        });
+    };
+    is("rendezvous", {"BCOPY_BW", "auto"}, rndv * 9 / 10, rndv * 11 / 10);
+    is("rendezvous", {"BCOPY_BW", "5000MBps"}, 1, rndv * 3 / 4);
+    is("rendezvous", {"BCOPY_BW", "160Gb/s"}, rndv * 5 / 4, SIZE_MAX);
+    is("rendezvous", {"RNDV_PERF_DIFF", "30"}, 1, rndv * 3 / 4);
+    if (!on_node()) {
+        is("eager zero-copy", {"BCOPY_BW", "5000MBps"}, 1, zcopy * 3 / 4);
+        is("eager zero-copy", {"BCOPY_BW", "160Gb/s"}, zcopy * 5 / 4, SIZE_MAX);
+    }
+}
+
 TEST_P(ucp_protocols, rndv_scheme_chooses_the_rendezvous)
 {
     for (const char *scheme :

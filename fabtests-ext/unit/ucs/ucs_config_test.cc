@@ -196,6 +196,30 @@ TEST_F(config, times)
     EXPECT_FALSE(time_.parse("-1s", &value));
 }
 
+TEST_F(config, bandwidths_are_in_bytes_or_bits_and_in_units_of_1024)
+{
+    double value = 1;
+    for (auto [text, bytes] : {std::pair("auto", bandwidth_auto),
+                               {"100Bps", 100.0},
+                               {"80bps", 10.0},
+                               {"1KB/s", 1024.0},
+                               {"2MBs", 2097152.0},
+                               {"1.5GB", 1610612736.0},
+                               {"8Gb/s", 1073741824.0},
+                               {"1TBps", 1099511627776.0}}) {
+        EXPECT_TRUE(bandwidth_.parse(text, &value)) << text;
+        EXPECT_EQ(bytes, value) << text;
+    }
+    for (const char *bad :
+         {"", "fast", "100", "0MBps", "-1MBps", "1MBpm", "1XBps", "1M", "infMBps", "inf"}) {
+        EXPECT_FALSE(bandwidth_.parse(bad, &value)) << bad;
+    }
+    value = 10000.0 * 1024 * 1024;
+    EXPECT_EQ("10000.00MBps", bandwidth_.format(&value));
+    value = bandwidth_auto;
+    EXPECT_EQ("auto", bandwidth_.format(&value));
+}
+
 TEST_F(config, set_and_get_by_name)
 {
     fill(sample_table, &s_, nullptr);

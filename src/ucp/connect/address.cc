@@ -107,7 +107,7 @@ void pack_resources(writer &w, const ucp_worker &worker, bool net_only)
     w.put(count);
     for (const auto &iface : worker.ifaces) {
         const tl_resource &rsc = worker.context->resources[iface->resource];
-        if (net_only && (rsc.cls == tl_class::self || rsc.cls == tl_class::shm)) {
+        if (net_only && on_node(rsc.cls)) {
             continue;
         }
         w.put_bytes(rsc.desc.tl_name, strnlen(rsc.desc.tl_name, sizeof(rsc.desc.tl_name)));

@@ -30,7 +30,7 @@ std::vector<candidate> candidates_of(const ucp_worker &worker, const unpacked_ad
     std::vector<candidate> found;
     for (const auto &local : worker.ifaces) {
         const tl_resource &rsc = worker.context->resources[local->resource];
-        if (!peer.from_here && (rsc.cls == tl_class::self || rsc.cls == tl_class::shm)) {
+        if (!peer.from_here && on_node(rsc.cls)) {
             continue;
         }
         for (size_t i = 0; i < peer.resources.size(); ++i) {

@@ -117,16 +117,31 @@ constexpr type interval_ = {"<time value: number[s|ms|us|ns|m|h], inf, auto>",
                             },
                             [](const void *member) { return time_.format(member); }};
 
+// What `all` parses, where `is_allowed` says so.
+template <class T>
+bool parse_part(const type &all, const char *text, void *member, bool (*is_allowed)(T))
+{
+    T value = 0;
+    bool ok = all.parse(text, &value) && is_allowed(value);
+    if (ok) {
+        *static_cast<T *>(member) = value;
+    }
+    return ok;
+}
+
 constexpr type positive_ = {"<unsigned integer above 0 | inf>",
                             [](const char *text, void *member) {
-                                unsigned value = 0;
-                                bool ok = uint_.parse(text, &value) && value > 0;
-                                if (ok) {
-                                    *static_cast<unsigned *>(member) = value;
-                                }
-                                return ok;
+                                return parse_part<unsigned>(uint_, text, member,
+                                                            [](unsigned v) { return v > 0; });
                             },
                             [](const void *member) { return uint_.format(member); }};
+
+constexpr type percent_ = {"<number from 0 to 100>",
+                           [](const char *text, void *member) {
+                               return parse_part<double>(double_, text, member,
+                                                         [](double v) { return v <= 100; });
+                           },
+                           [](const void *member) { return double_.format(member); }};
 
 constexpr const char *atomic_names[] = {"cpu", "device", "guess"};
 
@@ -158,21 +173,32 @@ constexpr field fields[] = {
     {"NET_DEVICES", "all", "Network devices to use, by the names that ucxlike_info prints.",
      offsetof(config, net_devices), &string_list_},
     {"RNDV_THRESH", "auto",
-     "Message size from which the rendezvous protocol is used. auto: 98304 over tcp, 40960 over "
-     "verbs and other fabrics, 4064 over shared memory, there 49152 for memory that ucp_mem_map() "
-     "did not allocate, and for tagged messages not below what goes short. 0: always. inf: never. "
-     "A list like intra:8k,inter:inf gives one size for shared memory and self and one for the "
-     "other transports.",
+     "Message size from which the rendezvous protocol is used. auto: from where it is expected to "
+     "take no longer, by the speed of the transport, UCX_BCOPY_BW and UCX_RNDV_PERF_DIFF: some 4 "
+     "KiB over shared memory, there 46 KiB for memory that ucp_mem_map() did not allocate, 90 KiB "
+     "over tcp, 17 KiB over fabrics of 200 Gb/s, more over slower ones; at most 1 MiB, and for "
+     "tagged messages not below what goes short. UCX_PROTO_INFO=y prints it. 0: always. inf: "
+     "never. A list like intra:8k,inter:inf gives one size for shared memory and self and one for "
+     "the other transports.",
      offsetof(config, rndv_thresh), &thresholds_},
     {"ZCOPY_THRESH", "auto",
      "Message size from which messages are sent without a copy, where the transport can. auto: "
-     "8192 over tcp, 16384 over other networks, over shared memory inf.",
+     "from where it is expected to take no longer by UCX_BCOPY_BW, some 8 KiB over tcp and 16 KiB "
+     "over networks that register memory; over shared memory inf.",
      offsetof(config, zcopy_thresh), &size_},
     {"BCOPY_THRESH", "auto",
      "Message size from which messages are copied into a buffer of the transport. Smaller ones go "
      "short, or without a copy where they are too long for that. inf: none is copied. auto: from "
      "where they are too long to be short.",
      offsetof(config, bcopy_thresh), &size_},
+    {"BCOPY_BW", "auto",
+     "Speed of a copy from one processor's buffer to another's, which the thresholds that are auto "
+     "follow from. auto: 10000MBps.",
+     offsetof(config, bcopy_bw), &bandwidth_},
+    {"RNDV_PERF_DIFF", "1.000",
+     "Percent by which a rendezvous may be expected to take longer than an eager message and is "
+     "used all the same, where UCX_RNDV_THRESH is auto.",
+     offsetof(config, rndv_perf_diff), &percent_},
     {"RNDV_SCHEME", "auto",
      "How rendezvous moves the data: auto, get_zcopy, get_ppln and rkey_ptr: the receiver reads it "
      "where the transport can; put_zcopy, put_ppln and am: the sender sends it in active messages "

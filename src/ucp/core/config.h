@@ -37,6 +37,8 @@ struct config {
     thresholds rndv_thresh;
     size_t zcopy_thresh;
     size_t bcopy_thresh;
+    double bcopy_bw;
+    double rndv_perf_diff; // percent
     rndv_scheme scheme;
     unsigned max_rndv_rails;
     unsigned max_eager_lanes;

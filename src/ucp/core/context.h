@@ -33,6 +33,12 @@ struct md {
 // What a resource is to the choice of lanes: a higher class is tried first.
 enum class tl_class : uint8_t { other, net, rdma, shm, self };
 
+// Whether it reaches processes of this node alone.
+constexpr bool on_node(tl_class cls) noexcept
+{
+    return cls == tl_class::shm || cls == tl_class::self;
+}
+
 struct tl_resource {
     uct_tl_resource_desc_t desc = {};
     uint8_t md_index = 0;

@@ -6,6 +6,7 @@
 // is aborted with it once, and the user's error handler runs once, in progress.
 #pragma once
 
+#include "ucp/core/cost.h"
 #include "ucp/core/request.h"
 #include "ucp/core/worker.h"
 #include "ucp/endpoint/ep_config.h"
@@ -35,10 +36,7 @@ struct lane {
     uint8_t resource = 0;     // to which of the address's it leads
 
     const uct_iface_attr_t &attr() const noexcept { return iface->attr; }
-    double bandwidth() const noexcept // bytes per second, positive
-    {
-        return std::max(attr().bandwidth.dedicated + attr().bandwidth.shared, 1.0);
-    }
+    double bandwidth() const noexcept { return bandwidth_of(attr()); }
 };
 
 enum class ep_state : uint8_t {

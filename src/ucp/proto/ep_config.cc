@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ucp/endpoint/ep_config.h"
 
+#include "ucp/core/cost.h"
 #include "ucp/endpoint/ep.h"
 #include "ucp/mem/mem.h"
 #include "ucp/proto/proto_info.h"
@@ -13,42 +14,6 @@ namespace ucp {
 constinit const ep_config no_lanes;
 
 namespace {
-
-// Messages from which a rendezvous pays. Over shared memory that is early if the receiver can read
-// them where they are; to have the kernel read them costs as much as copying some fragments. Over
-// sockets a read is copied as often as a fragment.
-size_t default_rndv_thresh(tl_class cls)
-{
-    switch (cls) {
-    case tl_class::self:
-        return 8192;
-    case tl_class::shm:
-        return 4064;
-    case tl_class::rdma:
-        return 40960;
-    default:
-        return 96 << 10;
-    }
-}
-
-size_t default_rndv_unmapped(tl_class cls)
-{
-    return cls == tl_class::shm ? 49152 : default_rndv_thresh(cls);
-}
-
-// Over shared memory no fragment is sent from where it is: the queues there hold copies. Over
-// sockets a page costs less to send from where it is than to copy.
-size_t default_zcopy_thresh(tl_class cls)
-{
-    switch (cls) {
-    case tl_class::shm:
-        return SIZE_INF;
-    case tl_class::net:
-        return 8192;
-    default:
-        return 16384;
-    }
-}
 
 // A put of a network lane is over when the target's answer is here, and each one costs the target a
 // message of its own. Up to this size they are messages, which are answered once for all, on
@@ -158,12 +123,35 @@ void set_lanes(proto_table &table, const protocol *proto, uint8_t lane)
     }
 }
 
+// What is taken where the user asked for nothing.
+struct auto_thresholds {
+    size_t zcopy, rndv, rndv_mapped;
+};
+
 struct context {
     const ucp_ep &ep;
     const ep_limits &limits;
     tl_class cls;
-    bool on_node;
+    auto_thresholds by_default;
 };
+
+lane_figures figures_of(const ucp_ep &ep, uint8_t lane)
+{
+    const ucp_context &context = *ep.worker->context;
+    const tl_resource &rsc = context.resources[ep.lanes[lane].iface->resource];
+    return figures_of(rsc.cls, ep.lanes[lane].attr(), context.mds[rsc.md_index].attr);
+}
+
+auto_thresholds thresholds_of(const ucp_ep &ep, size_t fragment)
+{
+    const config &config = ep.worker->context->config;
+    lane_figures am = figures_of(ep, ep.am_lane_index);
+    lane_figures rma = ep.rma_lane == NO_LANE ? am : figures_of(ep, ep.rma_lane);
+    message_costs costs = costs_of(am, rma, fragment, config.bcopy_bw);
+    size_t zcopy = zcopy_threshold(costs);
+    return {zcopy, rndv_threshold(costs, costs.read, fragment, zcopy, config.rndv_perf_diff),
+            rndv_threshold(costs, costs.read_mapped, fragment, zcopy, config.rndv_perf_diff)};
+}
 
 void fill_operation(ep_config::tables &tables, const message_protocols &p, const context &c)
 {
@@ -175,9 +163,9 @@ void fill_operation(ep_config::tables &tables, const message_protocols &p, const
         const protocol *rendezvous = eager ? nullptr : rendezvous_of(p, c.ep, kind);
         wishes w = {config.bcopy_thresh,
                     config.zcopy_thresh,
-                    c.on_node ? config.rndv_thresh.intra : config.rndv_thresh.inter,
-                    default_zcopy_thresh(c.cls),
-                    mapped ? default_rndv_thresh(c.cls) : default_rndv_unmapped(c.cls),
+                    on_node(c.cls) ? config.rndv_thresh.intra : config.rndv_thresh.inter,
+                    c.by_default.zcopy,
+                    mapped ? c.by_default.rndv_mapped : c.by_default.rndv,
                     rendezvous};
         fill_messages(tables[i], p, c.limits, w, c.ep.am_lane_index, kind);
         if (rendezvous && rendezvous == p.read) {
@@ -253,7 +241,7 @@ ep_config::ep_config(const ucp_ep &ep, size_t max_message)
     : key(key_of(ep, max_message)), limits(limits_of(ep.am_lane().attr(), max_message))
 {
     tl_class cls = ep.worker->context->resources[ep.am_lane().iface->resource].cls;
-    context c = {ep, limits, cls, cls == tl_class::shm || cls == tl_class::self};
+    context c = {ep, limits, cls, thresholds_of(ep, limits.max_bcopy)};
     fill_operation(tag, tag_messages, c);
     fill_operation(tag_sync, tag_sync_messages, c);
     fill_operation(am, am_messages, c);

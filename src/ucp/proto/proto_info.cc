@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ucp/proto/proto_info.h"
 
+#include "ucp/core/cost.h"
 #include "ucp/endpoint/ep.h"
 #include "ucp/mem/mem.h"
 #include "ucp/proto/protocols.h"
@@ -89,11 +90,6 @@ std::string device(const ucp_worker &worker, const iface *lane)
     return std::string(desc.tl_name) + "/" + desc.dev_name;
 }
 
-double bandwidth(const iface *lane)
-{
-    return std::max(lane->attr.bandwidth.dedicated + lane->attr.bandwidth.shared, 1.0);
-}
-
 // "native tcp/lo", "native 50% on tcp/eth0 and 50% on tcp/eth1"
 std::string carrier(const ucp_worker &worker, const ep_config &config, const proto_range &range)
 {
@@ -107,12 +103,13 @@ std::string carrier(const ucp_worker &worker, const ep_config &config, const pro
     }
     double sum = 0;
     for (unsigned i = 0; i < rails; ++i) {
-        sum += bandwidth(key.lanes[key.rails[i]]);
+        sum += bandwidth_of(key.lanes[key.rails[i]]->attr);
     }
     for (unsigned i = 0; i < rails; ++i) {
         const iface *lane = key.lanes[key.rails[i]];
-        text += (i ? " and " : "") + std::to_string(std::lround(100 * bandwidth(lane) / sum)) +
-                "% on " + device(worker, lane);
+        text += (i ? " and " : "") +
+                std::to_string(std::lround(100 * bandwidth_of(lane->attr) / sum)) + "% on " +
+                device(worker, lane);
     }
     return text;
 }

@@ -43,6 +43,7 @@ struct table {
 
 constexpr size_t memunits_inf = SIZE_MAX;
 constexpr size_t memunits_auto = SIZE_MAX - 1;
+constexpr double bandwidth_auto = 0;
 enum class ternary : int { no, yes, try_, auto_ };
 
 extern const type bool_;        // bool: y/n, yes/no, on/off, 1/0
@@ -51,6 +52,7 @@ extern const type uint_;        // unsigned: plain number, or "inf" for UINT_MAX
 extern const type ulong_;       // size_t: plain number or "inf"
 extern const type size_;        // size_t bytes: 8192, 8k, 1m, 2g, inf or -1, auto
 extern const type time_;        // double seconds: 10us, 10ms, 1s, 2m, inf
+extern const type bandwidth_;   // double bytes per second: 10000MBps, 10Gb/s, auto
 extern const type double_;      // double
 extern const type string_;      // std::string
 extern const type string_list_; // std::vector<std::string>, comma separated

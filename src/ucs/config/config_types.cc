@@ -158,6 +158,46 @@ std::string format_double(double value, const char *suffix)
     return text;
 }
 
+// UCX's form: a number, K, M, G or T (of 1024), B for bytes or b for bits, and ps, /s or s.
+bool parse_bandwidth(const char *text, void *member)
+{
+    if (!strcasecmp(text, "auto")) {
+        as<double>(member) = bandwidth_auto;
+        return true;
+    }
+    double value;
+    const char *unit;
+    if (!parse_number(text, &value, &unit) || value <= 0) {
+        return false;
+    }
+    static const char *const prefixes = "KMGT";
+    if (const char *at = *unit ? strchr(prefixes, toupper(*unit)) : nullptr) {
+        value *= std::pow(1024.0, static_cast<double>(at - prefixes + 1));
+        ++unit;
+    }
+    bool bits = *unit == 'b';
+    if (!bits && *unit != 'B') {
+        return false;
+    }
+    ++unit;
+    if (*unit && strcmp(unit, "ps") && strcmp(unit, "/s") && strcmp(unit, "s")) {
+        return false;
+    }
+    as<double>(member) = bits ? value / 8 : value;
+    return true;
+}
+
+std::string format_bandwidth(const void *member)
+{
+    double value = as<double>(member);
+    if (value == bandwidth_auto) {
+        return "auto";
+    }
+    char text[64];
+    snprintf(text, sizeof(text), "%.2fMBps", value / (1024 * 1024));
+    return text;
+}
+
 bool parse_list(const char *text, void *member)
 {
     auto &list = as<std::vector<std::string>>(member);
@@ -250,6 +290,9 @@ const type size_ = {"<memory units: number[k|m|g], inf, auto>", parse_size, form
 
 const type time_ = {"<time value: number[s|ms|us|ns|m|h], inf>", parse_time,
                     [](const void *m) { return format_double(as<double>(m), "s"); }};
+
+const type bandwidth_ = {"<bandwidth value: number[T|G|M|K]B|b[[p|/]s], auto>", parse_bandwidth,
+                         format_bandwidth};
 
 const type double_ = {"<number>",
                       [](const char *text, void *m) {

@@ -268,9 +268,13 @@ TEST_P(ucp_am, rendezvous_begins_sooner_for_memory_that_the_peer_can_map)
     EXPECT_TRUE(is_rendezvous(mapped.data, above));
     bool over_shm = opts.tls.starts_with("ofi_shm") || opts.tls.starts_with("sm");
     bool over_sockets = opts.tls.starts_with("tcp") || opts.tls == "sockets";
-    size_t first = over_shm ? 49152 : over_sockets ? 98304 : opts.tls == "self" ? 8192 : 40960;
-    EXPECT_FALSE(is_rendezvous(plain.data(), first - 1));
-    EXPECT_TRUE(is_rendezvous(plain.data(), first));
+    size_t eager = 0, first = above; // of plain memory
+    while (eager + 1 < first) {
+        size_t middle = eager + (first - eager) / 2;
+        (is_rendezvous(plain.data(), middle) ? first : eager) = middle;
+    }
+    EXPECT_TRUE(!over_sockets || first > 65536) << first;
+    EXPECT_TRUE(!over_shm || first < 65536) << first;
     EXPECT_EQ(over_shm,
               is_rendezvous(mapped.data, between) && !is_rendezvous(plain.data(), between));
 }
