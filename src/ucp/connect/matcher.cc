@@ -17,15 +17,48 @@ void matcher::add(uint64_t uuid, uint32_t sn, ucp_ep *ep)
     ep->control->peer_uuid = uuid;
     ep->control->sn = sn;
     ep->control->matched = true;
+    peers_own += ep->origin == ep_origin::reply;
 }
 
 void matcher::remove(ucp_ep *ep) noexcept
 {
     ep_control &c = *ep->control;
-    auto &by_sn = peers.find(c.peer_uuid)->second.by_sn;
+    auto at = peers.find(c.peer_uuid);
+    auto &by_sn = at->second.by_sn;
     auto [begin, end] = by_sn.equal_range(c.sn);
     by_sn.erase(std::find_if(begin, end, [&](const auto &entry) { return entry.second == ep; }));
+    if (by_sn.empty() && at->second.next_sn == 0) {
+        peers.erase(at);
+    }
     c.matched = false;
+    if (ep->origin == ep_origin::reply) {
+        one_less(ep->worker);
+    }
+}
+
+void matcher::hand_out(ucp_ep *ep) noexcept
+{
+    ep->origin = ep_origin::address;
+    one_less(ep->worker);
+}
+
+void matcher::take_back(ucp_ep *ep) noexcept
+{
+    ep->origin = ep_origin::reply;
+    ++peers_own;
+}
+
+void matcher::one_less(ucp_worker *worker) noexcept
+{
+    --peers_own;
+    if (!postponed.empty()) {
+        worker->schedule();
+    }
+}
+
+bool has_room_for_a_peer(const ucp_worker *worker) noexcept
+{
+    return worker->matcher->peers_own < worker->context->config.max_peer_eps;
 }
 
 namespace {

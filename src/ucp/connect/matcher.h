@@ -24,6 +24,7 @@ struct matcher {
         std::unordered_multimap<uint32_t, ucp_ep *> by_sn;
     };
     std::unordered_map<uint64_t, peer> peers;
+    size_t peers_own = 0; // endpoints that answer a peer, and that the program does not have
     postponed_requests postponed;
 
     // One that fits(const ucp_ep &); nullptr: there is none.
@@ -42,7 +43,16 @@ struct matcher {
     }
     void add(uint64_t uuid, uint32_t sn, ucp_ep *ep);
     void remove(ucp_ep *ep) noexcept;
+    // The program gets an endpoint that answers a peer, or gives it back.
+    void hand_out(ucp_ep *ep) noexcept;
+    void take_back(ucp_ep *ep) noexcept;
+
+  private:
+    void one_less(ucp_worker *worker) noexcept;
 };
+
+// Whether a peer may make one endpoint more (UCX_MAX_PEER_EPS).
+bool has_room_for_a_peer(const ucp_worker *worker) noexcept;
 
 // Whether the lanes of an endpoint from the matcher lead to the worker of this address, which is
 // intact and was unpacked to `peer`: it has the remote end of each of them. An address for networks

@@ -2,7 +2,6 @@
 #include "ucp/connect/postponed.h"
 
 #include "ucp/connect/wireup.h"
-#include "ucs/log.h"
 #include "ucs/sys.h"
 
 #include <cstring>
@@ -39,7 +38,7 @@ void postponed_requests::drop(uint64_t uuid, uint64_t ep) noexcept
     });
 }
 
-std::vector<std::vector<uint8_t>> postponed_requests::take()
+std::vector<std::vector<uint8_t>> postponed_requests::take(bool room)
 {
     constexpr uint64_t pause_ns = 100000000;
     uint64_t now = ucs::monotonic_ns();
@@ -47,25 +46,29 @@ std::vector<std::vector<uint8_t>> postponed_requests::take()
         return {};
     }
     next_look_ns_ = now + pause_ns;
-    if (is_needed()) {
+    if (!room || is_needed()) {
         return {};
     }
     bytes_ = 0;
     return std::exchange(requests_, {});
 }
 
-void postpone(ucp_worker *worker, const void *request, size_t length)
+void postpone(ucp_worker *worker, const void *request, size_t length, shortage of)
 {
     postponed_requests &all = worker->matcher->postponed;
-    if (all.empty()) {
-        ucs_warn("worker %s: peers that connect wait until the process has descriptors left "
-                 "(limit: RLIMIT_NOFILE)",
-                 worker->name.c_str());
-    }
     if (!all.keep(request, length)) {
-        ucs_error("worker %s has no room for a peer's handshake", worker->name.c_str());
+        if (all.worth_a_line()) {
+            ucs_error("worker %s has no room for a peer's handshake", worker->name.c_str());
+        }
+    } else if (all.worth_a_line()) {
+        ucs_warn("worker %s: peers that connect wait until %s", worker->name.c_str(),
+                 of == shortage::descriptors
+                     ? "the process has descriptors left (limit: RLIMIT_NOFILE)"
+                     : "there are fewer endpoints that only peers use (limit: UCX_MAX_PEER_EPS)");
     }
-    worker->schedule();
+    if (of == shortage::descriptors) { // nobody tells of those
+        worker->schedule();
+    }
 }
 
 void answer_later(const ucp_ep *ep)
@@ -81,7 +84,7 @@ void answer_later(const ucp_ep *ep)
     std::vector<uint8_t> request(sizeof(hdr) + length);
     memcpy(request.data(), &hdr, sizeof(hdr));
     memcpy(request.data() + sizeof(hdr), c.peer_address.get(), length);
-    postpone(ep->worker, request.data(), request.size());
+    postpone(ep->worker, request.data(), request.size(), shortage::descriptors);
 }
 
 } // namespace ucp

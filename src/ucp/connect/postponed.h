@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Requests of peers that found no descriptor for the endpoint that would answer them. The sender
-// waits, and nothing but that endpoint leads to it. So the request is served again when the process
-// has descriptors left.
+// Requests of peers that found no descriptor for the endpoint that would answer them, or too many
+// such endpoints. The sender waits, and nothing but that endpoint leads to it. So the request is
+// served again when there is room.
 #pragma once
+
+#include "ucs/log.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,16 +26,21 @@ class postponed_requests {
     bool keep(const void *request, size_t length);
     // The peer closed the endpoint.
     void drop(uint64_t uuid, uint64_t ep) noexcept;
-    // All of them, if there are descriptors; looks once in a while. Throws bad_alloc.
-    std::vector<std::vector<uint8_t>> take();
+    // All of them, if there are descriptors and room; looks once in a while. Throws bad_alloc.
+    std::vector<std::vector<uint8_t>> take(bool room);
+    // Whether the log is to tell of one more that waits, or that finds no place here.
+    bool worth_a_line() noexcept { return ucs::log::worth_a_line(++seen_); }
 
   private:
     std::vector<std::vector<uint8_t>> requests_;
     size_t bytes_ = 0;
     uint64_t next_look_ns_ = 0;
+    uint64_t seen_ = 0;
 };
 
-void postpone(ucp_worker *worker, const void *request, size_t length); // throws bad_alloc
+enum class shortage : uint8_t { descriptors, endpoints };
+void postpone(ucp_worker *worker, const void *request, size_t length,
+              shortage of); // throws bad_alloc
 // The same of the request that the endpoint was made for.
 void answer_later(const ucp_ep *ep); // throws bad_alloc
 

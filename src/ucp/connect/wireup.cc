@@ -139,15 +139,15 @@ ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopbac
         ep_connected(ep);
         return ep;
     }
-    uint32_t &next_sn = worker->matcher->peers[peer.uuid].next_sn;
-    ucp_ep *ep = answering(worker, address, peer, next_sn);
+    const uint32_t sn = worker->matcher->peers[peer.uuid].next_sn;
+    ucp_ep *ep = answering(worker, address, peer, sn);
     if (ep) {
-        ep->origin = ep_origin::address;
+        worker->matcher->hand_out(ep);
         ep_proto_owned(ep);
     } else {
-        ep = new_matched_ep(worker, ep_origin::address, peer, address, next_sn);
+        ep = new_matched_ep(worker, ep_origin::address, peer, address, sn);
     }
-    ++next_sn;
+    ++worker->matcher->peers[peer.uuid].next_sn; // there, since the endpoint is
     return ep;
 }
 
@@ -159,7 +159,7 @@ void take_back(ucp_ep *ep) noexcept
         --ep->worker->matcher->peers[c.peer_uuid].next_sn;
     }
     if (c.matched && ep->state != ep_state::connecting) {
-        ep->origin = ep_origin::reply; // the peer goes on with it
+        ep->worker->matcher->take_back(ep); // the peer goes on with it
         if (c.extras) {
             c.extras->err_cb = nullptr;
         }
@@ -295,6 +295,10 @@ void on_request(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *addres
     if (ep && ep->status != UCS_OK) {
         return; // the peer learns it from its lanes
     }
+    if (!ep && !has_room_for_a_peer(worker)) {
+        postpone(worker, address - sizeof(hdr), sizeof(hdr) + hdr.tail_length, shortage::endpoints);
+        return;
+    }
     if (!ep) {
         ep = new_matched_ep(worker, ep_origin::reply, peer, address, sn);
         ep->control->scarce = was_second_choice(*ep, peer) && postponed_requests::is_needed();
@@ -412,7 +416,7 @@ bool serve(ucp_worker *worker, const void *message) noexcept
     if (status != UCS_OK && hdr.kind == wireup_kind::request) {
         status = ucs::guard<level>([&] {
             if (postponed_requests::is_needed()) {
-                postpone(worker, message, sizeof(hdr) + hdr.tail_length);
+                postpone(worker, message, sizeof(hdr) + hdr.tail_length, shortage::descriptors);
                 return UCS_OK;
             }
             return status;
@@ -475,14 +479,15 @@ void serve_again(ucp_worker *worker) noexcept
     if (postponed.empty()) {
         return;
     }
+    bool room = has_room_for_a_peer(worker);
     (void)ucs::guard<ucs::log::level::debug>([&] {
-        for (const std::vector<uint8_t> &request : postponed.take()) {
+        for (const std::vector<uint8_t> &request : postponed.take(room)) {
             if (!serve<ucs::log::level::error>(worker, request.data())) {
                 keep_unserved(worker, request.data(), request.size());
             }
         }
     });
-    if (!postponed.empty()) {
+    if (!postponed.empty() && room) { // else what makes room schedules
         worker->schedule();
     }
 }

@@ -224,6 +224,11 @@ constexpr field fields[] = {
      offsetof(config, keepalive_interval), &interval_},
     {"KEEPALIVE_NUM_EPS", "128", "Endpoints of a worker that are checked at a time, in turn.",
      offsetof(config, keepalive_num_eps), &positive_},
+    {"MAX_PEER_EPS", "262144",
+     "Endpoints of a worker that peers have made by connecting to its address and that the program "
+     "does not have. Further peers wait, some hundreds of them, until there are fewer. Each takes "
+     "about 1 KiB.",
+     offsetof(config, max_peer_eps), &positive_},
     {"PROTO_INFO", "n",
      "Print which protocol carries which sizes of each operation. y: all, when the first endpoint "
      "with some set of lanes is made; used: those that were used, and how often, when the worker "

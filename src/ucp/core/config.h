@@ -47,6 +47,7 @@ struct config {
     bool cm_reuseaddr;
     double keepalive_interval;
     unsigned keepalive_num_eps;
+    unsigned max_peer_eps;
     std::string proto_info;
     ucs::config::ternary progress_yield;
     double arm_poll_time;

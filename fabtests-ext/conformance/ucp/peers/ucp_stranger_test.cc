@@ -4,6 +4,7 @@
 // that worker's name. It is connected to the same victim as the worker itself, and sends what it
 // likes over its own lane. Nothing of the peer changes by that.
 #include "fabtests-ext/common/ucp_pair.h"
+#include "ucp/connect/matcher.h"
 #include "ucp/connect/wireup.h"
 #include "ucp/core/am_id.h"
 #include "ucp/proto/proto.h"
@@ -22,12 +23,14 @@ constexpr uint64_t made_up = 0x1234567800000000; // an id that nobody has given 
 
 class ucp_stranger : public testing::TestWithParam<const char *> {
   protected:
-    void SetUp() override
+    void SetUp() override { open({{"RNDV_THRESH", "inf"}}); }
+
+    void open(const decltype(options::config) &config)
     {
         options o;
         o.tls = GetParam();
         o.features |= UCP_FEATURE_STREAM;
-        o.config = {{"RNDV_THRESH", "inf"}};
+        o.config = config;
         victim = std::make_unique<entity>(o);
         peer = std::make_unique<entity>(o);
         stranger = std::make_unique<entity>(o);
@@ -324,6 +327,75 @@ TEST_P(ucp_stranger, is_forgotten_when_the_peer_connects)
     expect_pair();
 }
 
+// It asks in many names: the victim makes so many endpoints and no more, keeps some of the other
+// requests, and forgets the names that have left.
+class ucp_strangers : public ucp_stranger {
+  protected:
+    static constexpr size_t most = 8;
+
+    void SetUp() override { open({{"MAX_PEER_EPS", std::to_string(most)}}); }
+
+    void ask(uint32_t number)
+    {
+        say_as_peer(ucp::wireup_kind::request, ucp::close_reason::graceful, made_up + number, *peer,
+                    number);
+    }
+    void leave(uint32_t number)
+    {
+        say_as_peer(ucp::wireup_kind::close, ucp::close_reason::graceful, made_up + number, *peer,
+                    number);
+    }
+    size_t made() const { return victim->worker->matcher->peers_own; }
+    bool waits() const { return !victim->worker->matcher->postponed.empty(); }
+};
+
+TEST_P(ucp_strangers, make_as_many_endpoints_as_the_setting_says)
+{
+    EXPECT_EQ(1u, made()); // the stranger's own
+    for (uint32_t number = 1; number < 3 * most; ++number) {
+        ask(number);
+        EXPECT_EQ(std::min<size_t>(number + 1, most), made());
+    }
+    EXPECT_TRUE(waits());
+    // The program's own endpoints are not among them.
+    ASSERT_EQ(UCS_OK, create_ep(*victim, peer->address(), &of_victim));
+    ping(*victim, of_victim, *peer);
+    for (uint32_t number = 1; number < 3 * most; ++number) {
+        leave(number);
+        EXPECT_GE(most, made());
+    }
+    EXPECT_TRUE(run_until({victim.get()}, [&] { return made() == 1 && !waits(); }));
+}
+
+TEST_P(ucp_strangers, let_a_peer_wait_until_one_leaves)
+{
+    for (uint32_t number = 1; number < most; ++number) {
+        ask(number);
+    }
+    ASSERT_EQ(UCS_OK, create_ep(*peer, victim->address(), &of_peer));
+    ASSERT_TRUE(run_until({peer.get(), victim.get()}, [&] { return waits(); }));
+    EXPECT_FALSE(of_peer->can_send());
+    leave(1);
+    ping(*peer, of_peer, *victim);
+    EXPECT_FALSE(waits());
+    EXPECT_EQ(most, made());
+}
+
+// Nothing stays of a name that was used once.
+TEST_P(ucp_strangers, leave_no_entry_behind)
+{
+    const auto &peers = victim->worker->matcher->peers;
+    const size_t before = peers.size();
+    for (uint32_t number = 1; number < most; ++number) {
+        ask(number);
+    }
+    EXPECT_EQ(before + 1, peers.size()); // they are all of one name
+    for (uint32_t number = 1; number < most; ++number) {
+        leave(number);
+    }
+    EXPECT_TRUE(run_until({victim.get()}, [&] { return peers.size() == before; }));
+}
+
 // An endpoint over shared memory is found by an address that does not speak of it.
 TEST(ucp_no_stranger, is_found_by_an_address_for_networks)
 {
@@ -343,5 +415,6 @@ TEST(ucp_no_stranger, is_found_by_an_address_for_networks)
 }
 
 UCP_TEST_OVER(ucp_stranger, "sm", "tcp", "ofi_shm");
+UCP_TEST_OVER(ucp_strangers, "sm", "tcp");
 
 } // namespace
