@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A pool of equal objects, grown by chunks and never shrunk before it is destroyed. get() and put()
-// are a pop and a push of a free list: no lock, so a pool belongs to one worker. Objects are set up
-// once, when their chunk is made, and keep their content between uses.
+// are a pop and a push of a free list: no lock, so a pool belongs to one worker. An object is set
+// up once, when it is taken for the first time, and keeps its content between uses: memory of a
+// chunk that nothing needed yet is not touched.
 #pragma once
 
 #include "ucs/compiler.h"
@@ -19,7 +20,7 @@ class mpool_base {
     struct params {
         size_t object_size;    // bytes
         size_t align = 64;     // of every object, a power of two
-        size_t chunk = 128;    // objects made at a time
+        size_t chunk = 128;    // objects that memory is allocated for at a time
         size_t max = SIZE_MAX; // objects in all; get() gives nullptr beyond
         void *arg = nullptr;   // for the hooks below
         void (*object_init)(void *arg, void *object) = nullptr; // once per object
@@ -44,7 +45,7 @@ class mpool_base {
     ~mpool_base()
     {
         for (const chunk &c : chunks_) {
-            for (size_t i = 0; params_.object_fini && i < c.count; ++i) {
+            for (size_t i = 0; params_.object_fini && i < c.made; ++i) {
                 params_.object_fini(params_.arg, object_at(c, i));
             }
             if (params_.chunk_free) {
@@ -57,8 +58,8 @@ class mpool_base {
 
     void *get()
     {
-        if (UCS_UNLIKELY(!free_) && !grow()) {
-            return nullptr;
+        if (UCS_UNLIKELY(!free_)) {
+            return make();
         }
         free_node *node = free_;
         free_ = node->next;
@@ -77,54 +78,17 @@ class mpool_base {
 
     size_t used() const { return used_; }
     // get() gives an object, or fails for want of memory alone.
-    bool available() const { return free_ || total_ < params_.max; }
+    bool available() const { return free_ || unmade() || total_ < params_.max; }
 
-    // Of every object, whether it is in use or not.
+    // Of every object that was taken at least once, whether it is in use or not.
     template <class Call>
     void for_each(Call &&call)
     {
         for (const chunk &c : chunks_) {
-            for (size_t i = 0; i < c.count; ++i) {
+            for (size_t i = 0; i < c.made; ++i) {
                 call(object_at(c, i));
             }
         }
-    }
-
-    // Makes at least one more chunk now, so that the first get() does not allocate.
-    UCS_NOINLINE bool grow()
-    {
-        size_t count = params_.chunk < params_.max - total_ ? params_.chunk : params_.max - total_;
-        if (count == 0) {
-            return false;
-        }
-        try {
-            chunks_.reserve(chunks_.size() + 1);
-        } catch (const std::bad_alloc &) {
-            return false;
-        }
-        chunk c{nullptr, count * stride_, count, nullptr};
-        if (params_.chunk_alloc) {
-            c.memory = params_.chunk_alloc(params_.arg, c.size, params_.align, &c.cookie);
-        } else {
-            c.memory = ::operator new(c.size, std::align_val_t(params_.align), std::nothrow);
-        }
-        if (!c.memory) {
-            return false;
-        }
-        chunks_.push_back(c);
-        total_ += count;
-        for (size_t i = count; i-- > 0;) {
-            void *object = object_at(c, i);
-            if (params_.object_cookie) {
-                params_.object_cookie(params_.arg, object, c.cookie);
-            }
-            if (params_.object_init) {
-                params_.object_init(params_.arg, object);
-            }
-            ++used_;
-            put(object);
-        }
-        return true;
     }
 
   private:
@@ -135,8 +99,55 @@ class mpool_base {
         void *memory;
         size_t size;
         size_t count;
+        size_t made; // objects that are set up: the first ones
         void *cookie;
     };
+
+    bool unmade() const { return !chunks_.empty() && chunks_.back().made < chunks_.back().count; }
+
+    // Sets the next object up, of one more chunk if need be, and takes it.
+    UCS_NOINLINE void *make()
+    {
+        if (!unmade() && !add_chunk()) {
+            return nullptr;
+        }
+        chunk &c = chunks_.back();
+        void *object = object_at(c, c.made);
+        if (params_.object_cookie) {
+            params_.object_cookie(params_.arg, object, c.cookie);
+        }
+        if (params_.object_init) {
+            params_.object_init(params_.arg, object);
+        }
+        ++c.made;
+        ++used_;
+        return object;
+    }
+
+    bool add_chunk()
+    {
+        size_t count = params_.chunk < params_.max - total_ ? params_.chunk : params_.max - total_;
+        if (count == 0) {
+            return false;
+        }
+        try {
+            chunks_.reserve(chunks_.size() + 1);
+        } catch (const std::bad_alloc &) {
+            return false;
+        }
+        chunk c{nullptr, count * stride_, count, 0, nullptr};
+        if (params_.chunk_alloc) {
+            c.memory = params_.chunk_alloc(params_.arg, c.size, params_.align, &c.cookie);
+        } else {
+            c.memory = ::operator new(c.size, std::align_val_t(params_.align), std::nothrow);
+        }
+        if (!c.memory) {
+            return false;
+        }
+        chunks_.push_back(c);
+        total_ += count;
+        return true;
+    }
 
     static size_t round_up(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
 

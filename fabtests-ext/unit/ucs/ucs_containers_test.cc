@@ -125,6 +125,8 @@ TEST(mpool, stops_at_its_limit_and_runs_hooks_once_per_object)
              .object_fini = [](void *arg, void *) { ++static_cast<counts *>(arg)->fini; }});
         std::vector<void *> objects;
         while (void *object = pool.get()) {
+            EXPECT_EQ(c.init, static_cast<int>(objects.size() + 1)) << "no memory before its use";
+            EXPECT_EQ(pool.available(), objects.size() < 4);
             EXPECT_EQ(reinterpret_cast<uintptr_t>(object) % 64, 0u);
             objects.push_back(object);
         }
