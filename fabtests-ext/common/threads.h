@@ -40,7 +40,7 @@ inline size_t threads_now()
 // A thread that was joined stays in the list for a moment. Their number in the end.
 inline size_t threads_down_to(size_t expected)
 {
-    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(300);
     size_t count;
     while ((count = threads_now()) != expected && std::chrono::steady_clock::now() < end) {
         sched_yield();

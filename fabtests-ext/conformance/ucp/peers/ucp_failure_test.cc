@@ -52,7 +52,7 @@ class child {
                 _exit(1);
             }
             std::vector<std::unique_ptr<errors>> seen;
-            alarm(300);
+            alarm(900);
             for (;;) {
                 e.progress();
                 if (turn) {
