@@ -4,9 +4,9 @@
 // and the same again works. Each n-th allocation of a run fails in a process of its own.
 // UCXLIKE_ALLOCATION=all tries every n, UCXLIKE_ALLOCATION=n that one.
 #include "fabtests-ext/common/fabric_app.h"
+#include "fabtests-ext/common/open_files.h"
 #include "fabtests-ext/common/own_allocations.h"
 
-#include <filesystem>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
@@ -14,12 +14,6 @@ namespace {
 
 constexpr size_t small = 8, large = 300000;
 constexpr uint64_t rdm_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
-
-size_t open_descriptors()
-{
-    auto all = std::filesystem::directory_iterator("/proc/self/fd");
-    return static_cast<size_t>(std::distance(begin(all), end(all)));
-}
 
 // What a run has opened. Two endpoints of one domain talk with each other.
 class run_of_all : own_allocations::steps {
@@ -398,9 +392,9 @@ class prov_allocation : public testing::TestWithParam<over> {
 
 std::string use_everything()
 {
-    size_t before = open_descriptors();
+    size_t before = open_files();
     std::string wrong = run_of_all(prov_allocation::GetParam().type).wrong();
-    size_t after = open_descriptors();
+    size_t after = open_files();
     return after == before ? wrong
                            : wrong + std::to_string(after - before) + " descriptors are left";
 }

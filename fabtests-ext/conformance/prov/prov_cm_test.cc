@@ -3,11 +3,11 @@
 // Connections of the provider: data with connect, accept and reject; one FI_CONNECTED and one last
 // event per endpoint, whatever ends the connection.
 #include "fabtests-ext/common/fabric_app.h"
+#include "fabtests-ext/common/open_files.h"
 #include "fabtests-ext/common/transports.h"
 
 #include <arpa/inet.h>
 #include <csignal>
-#include <dirent.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <unistd.h>
@@ -547,17 +547,6 @@ TEST_P(prov_cm_test, tells_names_and_how_long_they_are)
             check(s);
             p.hear();
         });
-}
-
-size_t open_files()
-{
-    size_t count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    while (dir && readdir(dir)) {
-        ++count;
-    }
-    closedir(dir);
-    return count;
 }
 
 // What the process has after fifty rounds is what it needs. The last connections may still be

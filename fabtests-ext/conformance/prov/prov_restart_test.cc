@@ -5,11 +5,11 @@
 // survivor, which is never restarted, reaches every new life. UCXLIKE_TEST_LIVES sets how many
 // there are.
 #include "fabtests-ext/common/fabric_app.h"
+#include "fabtests-ext/common/open_files.h"
 #include "fabtests-ext/common/transports.h"
 
 #include <arpa/inet.h>
 #include <csignal>
-#include <filesystem>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/prctl.h>
@@ -189,26 +189,19 @@ void reach(fabric_side &s, unsigned life)
     REQUIRE_EQ(answer, life);
 }
 
-// What this process holds.
-size_t descriptors()
-{
-    using entries = std::filesystem::directory_iterator;
-    return static_cast<size_t>(std::distance(entries("/proc/self/fd"), entries()));
-}
-
 // A life leaves none of them behind: every later one finds no more open than the second did.
 class growth {
   public:
     void look(fabric_side &s, unsigned life)
     {
         if (life == 1) {
-            descriptors_ = descriptors();
+            descriptors_ = open_files();
         }
         if (life < 2) {
             return;
         }
         auto end = std::chrono::steady_clock::now() + patience;
-        while (descriptors() > descriptors_) { // a dead peer's go when its connection is closed
+        while (open_files() > descriptors_) { // a dead peer's go when its connection is closed
             s.progress();
             REQUIRE(std::chrono::steady_clock::now() < end);
         }

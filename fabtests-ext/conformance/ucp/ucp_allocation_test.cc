@@ -3,21 +3,14 @@
 // One allocation of the library fails: the call returns its error, or what it began ends with one,
 // and the same again works. Each n-th allocation of a run fails in a process of its own.
 // UCXLIKE_ALLOCATION=all tries every n, UCXLIKE_ALLOCATION=n that one.
+#include "fabtests-ext/common/open_files.h"
 #include "fabtests-ext/common/own_allocations.h"
 #include "fabtests-ext/common/ucp_entity.h"
 #include "fabtests-ext/common/ucp_pair.h"
 
-#include <filesystem>
-
 namespace {
 
 using namespace ucp_test;
-
-size_t open_descriptors()
-{
-    auto all = std::filesystem::directory_iterator("/proc/self/fd");
-    return static_cast<size_t>(std::distance(begin(all), end(all)));
-}
 
 constexpr size_t small = 8, large = 300000;
 constexpr unsigned am_id = 3;
@@ -389,9 +382,9 @@ class ucp_allocation : public testing::TestWithParam<const char *> {
 
 std::string use_everything()
 {
-    size_t before = open_descriptors();
+    size_t before = open_files();
     std::string wrong = run_of_all(ucp_allocation::GetParam()).wrong();
-    size_t after = open_descriptors();
+    size_t after = open_files();
     return after == before ? wrong
                            : wrong + std::to_string(after - before) + " descriptors are left";
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What endpoints over shared memory take of a process's descriptors.
+#include "fabtests-ext/common/open_files.h"
+#include "fabtests-ext/common/sanitized.h"
 #include "fabtests-ext/common/ucp_entity.h"
 
 #include <csignal>
@@ -24,8 +26,8 @@ options over_sm()
     return o;
 }
 
-// Those of this process, or those of a kind.
-size_t descriptors(const std::string &kind = "")
+// Those of a kind.
+size_t descriptors(const std::string &kind)
 {
     size_t count = 0;
     DIR *all = opendir("/proc/self/fd");
@@ -159,7 +161,7 @@ TEST(ucp_descriptors, a_thousand_peers_fit_in_the_usual_limit)
     }
     entity self(over_sm());
     errors seen;
-    size_t none = descriptors();
+    size_t none = open_files();
     uint64_t word = 1;
     for (auto &peer : peers) {
         for (const std::vector<char> &address : peer->addresses) {
@@ -169,7 +171,7 @@ TEST(ucp_descriptors, a_thousand_peers_fit_in_the_usual_limit)
             ASSERT_EQ(UCS_OK, wait({&self}, flush_nb(ep)));
         }
     }
-    EXPECT_LE(descriptors(), none + most_bells + processes);
+    EXPECT_LE(open_files(), none + most_bells + processes);
     rlimit after = {};
     EXPECT_EQ(0, getrlimit(RLIMIT_NOFILE, &after));
     EXPECT_EQ(usual.rlim_cur, after.rlim_cur) << "the limit is the program's";

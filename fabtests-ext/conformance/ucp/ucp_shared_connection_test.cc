@@ -3,20 +3,14 @@
 // Client-server endpoints between the same two workers share one connection of the connection
 // manager once they stand. Nothing of that may be seen but the descriptors: each endpoint closes,
 // fails and is told of its peer by itself.
+#include "fabtests-ext/common/open_files.h"
 #include "fabtests-ext/common/ucp_pair.h"
 
-#include <filesystem>
 #include <list>
 
 using namespace ucp_test;
 
 namespace {
-
-size_t descriptors()
-{
-    auto open = std::filesystem::directory_iterator("/proc/self/fd");
-    return static_cast<size_t>(std::distance(begin(open), end(open)));
-}
 
 class ucp_shared_connection : public testing::TestWithParam<const char *> {
   protected:
@@ -50,12 +44,12 @@ class ucp_shared_connection : public testing::TestWithParam<const char *> {
     void open_sharing(unsigned count)
     {
         open();
-        size_t with_one = descriptors();
+        size_t with_one = open_files();
         for (unsigned i = 1; i < count; ++i) {
             open();
         }
-        ASSERT_TRUE(until([&] { return descriptors() <= with_one; }))
-            << descriptors() << " for " << count << " connections, " << with_one << " for one";
+        ASSERT_TRUE(until([&] { return open_files() <= with_one; }))
+            << open_files() << " for " << count << " connections, " << with_one << " for one";
     }
 
     // Everything of the others works and nobody told them anything.
@@ -88,12 +82,12 @@ class ucp_shared_connection : public testing::TestWithParam<const char *> {
 
 TEST_P(ucp_shared_connection, has_one_descriptor_and_ends_with_the_last)
 {
-    size_t before = descriptors();
+    size_t before = open_files();
     open_sharing(20);
-    size_t with_all = descriptors();
+    size_t with_all = open_files();
     expect_untouched({});
     close_all();
-    EXPECT_TRUE(until([&] { return descriptors() < with_all; })) << before << ", " << with_all;
+    EXPECT_TRUE(until([&] { return open_files() < with_all; })) << before << ", " << with_all;
     open_sharing(2);
     close_all();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // UCP over cores that are as strict as the fabrics of large machines (fabtests-ext/strict).
+#include "fabtests-ext/common/open_files.h"
 #include "fabtests-ext/common/strict_cores.h"
 #include "fabtests-ext/common/ucp_pair.h"
 #include "fabtests-ext/common/ucp_region.h"
@@ -15,7 +16,6 @@ extern "C" const char *__lsan_default_suppressions()
 }
 
 #include <atomic>
-#include <filesystem>
 #include <list>
 #include <poll.h>
 #include <thread>
@@ -113,12 +113,6 @@ TEST_P(ucp_strict_wakeup, a_worker_without_timer_does_not_sleep_on_a_core_withou
     EXPECT_EQ(UCS_OK, wait({&a, &b}, send));
 }
 
-size_t descriptors()
-{
-    auto open = std::filesystem::directory_iterator("/proc/self/fd");
-    return static_cast<size_t>(std::distance(begin(open), end(open)));
-}
-
 // The core refuses every other post: the lane has taken the notice, but the core has not.
 TEST(ucp_strict_close, a_forced_close_is_told_when_the_core_refuses_its_notice)
 {
@@ -135,9 +129,9 @@ TEST(ucp_strict_close, a_forced_close_is_told_when_the_core_refuses_its_notice)
         listening.requests.clear();
         ping(c, k.client, s);
         ping(s, k.server, c);
-        with_one = i == 0 ? descriptors() : with_one;
+        with_one = i == 0 ? open_files() : with_one;
     }
-    ASSERT_TRUE(run_until({&c, &s}, [&] { return descriptors() <= with_one; }));
+    ASSERT_TRUE(run_until({&c, &s}, [&] { return open_files() <= with_one; }));
     for (auto k = all.begin(); k != std::prev(all.end()); ++k) {
         EXPECT_EQ(UCS_OK, wait({&c, &s}, close_nb(k->client, true)));
         k->client = nullptr;

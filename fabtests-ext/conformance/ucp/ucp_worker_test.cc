@@ -2,11 +2,11 @@
 //
 // Contexts, workers and worker addresses. The numbers in the names are those of the list of
 // behaviours that UCX programs rely on.
+#include "fabtests-ext/common/open_files.h"
 #include "fabtests-ext/common/ucp_region.h"
 
 #include <cfenv>
 #include <cstdio>
-#include <filesystem>
 #include <random>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -310,12 +310,6 @@ TEST(ucp_worker, flushes_end_with_it)
     ucp_worker_destroy(a.worker);
     a.worker = nullptr;
     EXPECT_EQ(std::vector<ucs_status_t>{UCS_ERR_CANCELED}, ends);
-}
-
-auto open_files()
-{
-    auto all = std::filesystem::directory_iterator("/proc/self/fd");
-    return std::distance(begin(all), end(all));
 }
 
 [[noreturn]] void use_every_transport()

@@ -2,12 +2,12 @@
 // The contract of connection managers, for every component that has one. Numbers are those of the
 // lists of behaviours that UCX's tests hold: 3_2 is the order of callbacks, 3_3 what a status
 // means, 3_5 one case after the other. To enrol a component, add its name at the end of the file.
+#include "fabtests-ext/common/open_files.h"
 #include "fabtests-ext/conformance/common/uct_cm_peer.h"
 
 #include "fabtests-ext/common/sanitized.h"
 
 #include <algorithm>
-#include <dirent.h>
 #include <malloc.h>
 #include <map>
 #include <netinet/tcp.h>
@@ -70,17 +70,6 @@ class uct_cm_test : public ::testing::TestWithParam<const char *> {
     std::unique_ptr<entity> client_;
     std::unique_ptr<acceptor> acceptor_;
 };
-
-size_t open_files()
-{
-    size_t count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    while (dir && readdir(dir)) {
-        ++count;
-    }
-    closedir(dir);
-    return count;
-}
 
 TEST_P(uct_cm_test, 3_5_01_cm_query)
 {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The helper thread: callbacks come, stop with the watch, and may remove their own watch; fork is
 // survived.
+#include "fabtests-ext/common/open_files.h"
+
 #include "ucs/async.h"
 #include "ucs/error.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <filesystem>
 #include <future>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -326,10 +327,6 @@ TEST(async_watch, works_in_a_forked_child)
 
 TEST(async_watch, the_last_one_leaves_no_descriptor)
 {
-    auto open_files = [] {
-        auto all = std::filesystem::directory_iterator("/proc/self/fd");
-        return std::distance(begin(all), end(all));
-    };
     event_counter counter;
     auto before = open_files();
     auto watch = ucs::async_watch::fd(counter.fd, EPOLLIN, event_counter::count, &counter);

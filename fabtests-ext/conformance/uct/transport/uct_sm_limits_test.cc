@@ -2,13 +2,13 @@
 // Shared memory of our own where the system refuses something: the copy from and to the memory of
 // another process, more descriptors. And a process that forks.
 #include "fabtests-ext/common/forbid_copies.h"
+#include "fabtests-ext/common/open_files.h"
 #include "fabtests-ext/conformance/common/uct_entity.h"
 #include "fabtests-ext/conformance/common/uct_peer_process.h"
 
 #include "uct/sm/address.h"
 
 #include <cstddef>
-#include <dirent.h>
 #include <sys/syscall.h>
 
 namespace uct_conformance {
@@ -168,19 +168,6 @@ TEST_F(uct_sm_limits, a_put_is_packed_once_though_copies_become_forbidden)
     EXPECT_EQ(verdict(child), 0);
 }
 
-size_t descriptors()
-{
-    size_t count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    while (dir && readdir(dir)) {
-        ++count;
-    }
-    if (dir) {
-        closedir(dir);
-    }
-    return count;
-}
-
 // Peers that sleep cost a bell each, of which so many are kept, others nothing.
 TEST_F(uct_sm_limits, peers_take_no_descriptors)
 {
@@ -222,16 +209,16 @@ TEST_F(uct_sm_limits, peers_take_no_descriptors)
                 ASSERT_EQ(read(pipes[i][0], part->data(), part->size()),
                           static_cast<ssize_t>(part->size()));
             }
-            before = before ? before : descriptors();
+            before = before ? before : open_files();
             eps.push_back(self.connect(format));
             ASSERT_NE(eps.back(), nullptr);
         }
     }
-    EXPECT_EQ(descriptors(), before) << "attached";
+    EXPECT_EQ(open_files(), before) << "attached";
     for (uct_ep_h ep : eps) {
         EXPECT_EQ(uct_ep_am_short(ep, 1, 0, nullptr, 0), UCS_OK);
     }
-    EXPECT_LE(descriptors(), before + most_bells) << "having sent to each";
+    EXPECT_LE(open_files(), before + most_bells) << "having sent to each";
     for (auto &p : processes) {
         p->end();
     }
