@@ -281,15 +281,28 @@ void fabric_side::open_rdm(partner &p)
     REQUIRE_EQ(fi_av_insert(av, name, 1, &peer, 0, nullptr), 1);
 }
 
-void fabric_side::listen(partner &p)
+sockaddr_in name_of(fid *f)
+{
+    sockaddr_in name = {};
+    size_t length = sizeof(name);
+    REQUIRE_EQ(fi_getname(f, &name, &length), 0);
+    REQUIRE_EQ(length, sizeof(name));
+    return name;
+}
+
+sockaddr_in fabric_side::listen()
 {
     REQUIRE_EQ(fi_passive_ep(fabric, info, &pep, nullptr), 0);
     REQUIRE_EQ(fi_pep_bind(pep, &eq->fid, 0), 0);
     REQUIRE_EQ(fi_listen(pep), 0);
-    sockaddr_in name = {};
-    size_t length = sizeof(name);
-    REQUIRE_EQ(fi_getname(&pep->fid, &name, &length), 0);
+    sockaddr_in name = name_of(&pep->fid);
     REQUIRE(name.sin_port != 0);
+    return name;
+}
+
+void fabric_side::listen(partner &p)
+{
+    sockaddr_in name = listen();
     p.tell(&name, sizeof(name));
 }
 

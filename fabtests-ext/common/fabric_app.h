@@ -125,7 +125,8 @@ class fabric_side {
     void serve(partner &p, const void *param = nullptr, size_t length = 0);
     void dial(partner &p, const void *param = nullptr, size_t length = 0);
     // The pieces of those.
-    void listen(partner &p);
+    sockaddr_in listen();    // returns where
+    void listen(partner &p); // and tells it
     fi_info *await_request(void *param = nullptr, size_t *length = nullptr);
     void open_active(fi_info *info);
     void bind_and_enable();
@@ -195,6 +196,9 @@ class fabric_side {
     std::vector<fid_mr *> mrs_;
     std::vector<fid_cntr *> cntrs_;
 };
+
+// Of an endpoint that has one.
+sockaddr_in name_of(fid *f);
 
 std::vector<char> pattern(size_t length, unsigned seed);
 

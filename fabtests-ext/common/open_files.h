@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How many descriptors this process holds.
+// How many descriptors this process holds, and may hold.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <dirent.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 // Without those of /proc: the helper thread reads about a peer there at any time, for a moment, and
@@ -23,4 +25,16 @@ inline size_t open_files()
         closedir(all);
     }
     return count;
+}
+
+// Whether this process may hold so many from now on.
+inline bool may_open(rlim_t count)
+{
+    rlimit limit = {};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return false;
+    }
+    limit.rlim_cur = std::max(limit.rlim_cur, count);
+    limit.rlim_max = std::max(limit.rlim_max, count); // root may raise it
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }

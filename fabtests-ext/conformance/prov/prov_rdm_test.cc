@@ -21,15 +21,6 @@ void in_a_process(const role &r)
     EXPECT_EQ(run_pair(r, [](partner &) {}), "");
 }
 
-sockaddr_in name_of(fid_ep *ep)
-{
-    sockaddr_in name = {};
-    size_t length = sizeof(name);
-    REQUIRE_EQ(fi_getname(&ep->fid, &name, &length), 0);
-    REQUIRE_EQ(length, sizeof(name));
-    return name;
-}
-
 fid_av *open_av(fabric_side &s, fi_av_type type, uint64_t flags = 0)
 {
     fi_av_attr a = {};
@@ -143,7 +134,7 @@ TEST(prov_rdm_test, reports_user_ids_as_sources)
             fid_av *av = open_av(s, FI_AV_TABLE, whole_vector ? FI_AV_USER_ID : 0);
             std::swap(av, s.av);
             s.open_active(s.info);
-            sockaddr_in mine = name_of(s.ep), theirs;
+            sockaddr_in mine = name_of(&s.ep->fid), theirs;
             p.tell(&mine, sizeof(mine));
             p.hear(&theirs, sizeof(theirs));
             fi_addr_t id = 0xabcdef0123ull, stranger = 7;
@@ -169,7 +160,7 @@ TEST(prov_rdm_test, reports_user_ids_as_sources)
         auto client = [](partner &p) {
             fabric_side s({});
             s.open_active(s.info);
-            sockaddr_in mine = name_of(s.ep), theirs;
+            sockaddr_in mine = name_of(&s.ep->fid), theirs;
             p.hear(&theirs, sizeof(theirs));
             p.tell(&mine, sizeof(mine));
             REQUIRE_EQ(fi_av_insert(s.av, &theirs, 1, &s.peer, 0, nullptr), 1);
@@ -194,7 +185,7 @@ TEST(prov_rdm_test, names_a_source_that_is_not_known)
         fabric_side s(o);
         REQUIRE(s.info->caps & FI_SOURCE_ERR);
         s.open_active(s.info);
-        sockaddr_in mine = name_of(s.ep), theirs;
+        sockaddr_in mine = name_of(&s.ep->fid), theirs;
         p.tell(&mine, sizeof(mine));
         p.hear(&theirs, sizeof(theirs));
         char buf[16] = {};
@@ -225,7 +216,7 @@ TEST(prov_rdm_test, names_a_source_that_is_not_known)
     auto client = [](partner &p) {
         fabric_side s({});
         s.open_active(s.info);
-        sockaddr_in mine = name_of(s.ep), theirs;
+        sockaddr_in mine = name_of(&s.ep->fid), theirs;
         p.hear(&theirs, sizeof(theirs));
         p.tell(&mine, sizeof(mine));
         REQUIRE_EQ(fi_av_insert(s.av, &theirs, 1, &s.peer, 0, nullptr), 1);
@@ -339,7 +330,7 @@ TEST(prov_rdm_test, endpoints_share_receives)
                 REQUIRE_EQ(fi_ep_bind(eps[i], &s.av->fid, 0), 0);
                 REQUIRE_EQ(fi_ep_bind(eps[i], &srx->fid, 0), 0);
                 REQUIRE_EQ(fi_enable(eps[i]), 0);
-                sockaddr_in name = name_of(eps[i]);
+                sockaddr_in name = name_of(&eps[i]->fid);
                 p.tell(&name, sizeof(name));
             }
             REQUIRE_EQ(fi_close(&srx->fid), -FI_EBUSY);
