@@ -10,7 +10,7 @@ namespace {
 
 // Larger than what the sockets between two processes hold: the target still sends the end of it
 // when the next request arrives.
-constexpr size_t large = 24 << 20;
+constexpr size_t large = sanitized ? 12 << 20 : 24 << 20;
 constexpr size_t large_emulated = 2 << 20;
 
 class uct_fence : public uct_remote {

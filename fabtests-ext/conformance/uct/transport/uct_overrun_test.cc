@@ -3,10 +3,13 @@
 // damaged or reordered. One test for each form and size.
 #include "fabtests-ext/conformance/common/uct_entity.h"
 
+#include <algorithm>
+
 namespace uct_conformance {
 namespace {
 
-constexpr uint64_t count = 10000;
+constexpr uint64_t most_messages = 10000, fewest_messages = 1000;
+constexpr uint64_t most_bytes = 128 << 20;
 constexpr int stalls_per_look = 64; // so often the sender finds no room before the receiver looks
 
 class uct_overrun : public uct_test {
@@ -17,6 +20,12 @@ class uct_overrun : public uct_test {
         if (!IsSkipped()) {
             ep = a().connect(b());
         }
+    }
+
+    // Many times what the queues hold.
+    static uint64_t messages_of(size_t size)
+    {
+        return std::clamp<uint64_t>(most_bytes / size, fewest_messages, most_messages);
     }
 
     // What message number i of a size holds; the number stands in front.
@@ -54,7 +63,8 @@ class uct_overrun : public uct_test {
     {
         arrived = 0;
         int stalls = 0;
-        auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+        const uint64_t count = messages_of(size);
+        auto end = std::chrono::steady_clock::now() + std::chrono::seconds(300);
         for (uint64_t i = 0; i < count;) {
             auto status = posting([&] { return send(i); });
             if (status >= 0) {
@@ -92,7 +102,7 @@ class uct_overrun : public uct_test {
     void flood_bcopy(size_t size)
     {
         packed p;
-        uint64_t made = count;
+        uint64_t made = UINT64_MAX;
         flood(size, [&](uint64_t i) {
             if (i != made) { // most tries find no room
                 p.data = body(i, size);
@@ -127,7 +137,7 @@ void uct_overrun::flood_zcopy(size_t size)
     struct counter : uct_completion_t {
         uint64_t *called;
     };
-    std::vector<counter> completions(count);
+    std::vector<counter> completions(messages_of(size));
     for (counter &c : completions) {
         static_cast<uct_completion_t &>(c) = {.func =
                                                   [](uct_completion_t *self) {
