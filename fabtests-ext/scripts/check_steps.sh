@@ -232,8 +232,7 @@ check_installed()
     [ $((p + f + s)) -gt 0 ] || single installed false
 }
 
-# Debian 13 is unpacked while we build here; it waits for network and disk more than it computes, and has to be there
-# before the rest is done.
+# Debian 13 is unpacked beside what comes before its tests; that waits for network and disk more than it computes.
 begin_debian13()
 {
     debian13=$build/debian13
@@ -254,6 +253,7 @@ check_debian13()
 {
     local status
     step debian13 "F: everything built and run on Debian 13 in a folder, and there the provider built here"
+    [ -n "$setting_up" ] || begin_debian13
     ended "$setting_up" debian13-setup.log
     status=$?
     if [ $status -eq 124 ]; then
@@ -305,10 +305,10 @@ verdict()
 
 # libfabric's verbs looks through the names of all functions of the kernel in every process, for the support of
 # graphics cards, which is most of the processor time of suites with many processes. Where we may have mounts of
-# our own, it finds an empty list, which says the same.
+# our own, it finds an empty list, which says the same. hide_symbols COMMAND: of quickstart, begun anew there.
 hide_symbols()
 {
     local hide='mount --bind /dev/null /proc/kallsyms && exec "$@"'
     [ ! -c /proc/kallsyms ] && unshare --mount sh -c "$hide" sh true 2>/dev/null || return 0
-    exec unshare --mount sh -c "$hide" sh "$top/quickstart" check
+    exec unshare --mount sh -c "$hide" sh "$top/quickstart" "$1"
 }

@@ -13,23 +13,55 @@ expect()
     seconds_to_come=$((seconds_to_come + $2))
 }
 
-# begin_step NAME: the one before it has ended. One that was not expected corrects nothing.
-begin_step()
+# leave_out NAME: a step that will not come.
+leave_out()
+{
+    seconds_to_come=$((seconds_to_come - ${step_seconds[$1]:-0}))
+    step_seconds[$1]=0
+}
+
+# end_step: the one that was begun. One that was not expected corrects nothing.
+end_step()
 {
     local known=${step_seconds[${current_step:-none}]:-0}
     if [ "$known" -gt 0 ]; then
         known_seconds=$((known_seconds + known))
         spent_seconds=$((spent_seconds + SECONDS - step_began))
     fi
-    current_step=$1 step_began=$SECONDS
+    current_step="" step_began=$SECONDS
+}
+
+# begin_step NAME: the one before it has ended.
+begin_step()
+{
+    end_step
+    current_step=$1
     seconds_to_come=$((seconds_to_come - ${step_seconds[$1]:-0}))
+}
+
+# pace: thousandths of the known time that those which have ended took.
+pace()
+{
+    echo $((known_seconds ? spent_seconds * 1000 / known_seconds : 1000))
+}
+
+# ends_by SECONDS NAME...: between two steps, whether these of those to come end before then.
+ends_by()
+{
+    local limit=$1 name sum=0
+    shift
+    end_step
+    for name in "$@"; do
+        sum=$((sum + ${step_seconds[$name]:-0}))
+    done
+    [ $((SECONDS + sum * $(pace) / 1000)) -le "$limit" ]
 }
 
 # time_left: "2:05 left", or nothing where no more is expected.
 time_left()
 {
-    local known=${step_seconds[${current_step:-none}]:-0} spent=$((SECONDS - step_began)) scale=1000 late=0 rest left
-    [ $known_seconds -eq 0 ] || scale=$((spent_seconds * 1000 / known_seconds))
+    local known=${step_seconds[${current_step:-none}]:-0} spent=$((SECONDS - step_began)) scale late=0 rest left
+    scale=$(pace)
     [ "$known" -eq 0 ] || late=$(((spent_seconds + spent) * 1000 / (known_seconds + known)))
     [ $late -le $scale ] || scale=$late
     rest=$((known * scale / 1000 - spent))

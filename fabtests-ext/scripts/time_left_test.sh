@@ -46,6 +46,20 @@ tells_nothing_of_what_is_not_expected()
     at 100 ''
 )
 
+tells_what_ends_in_time()
+(
+    . "$here/time_left.sh"
+    stop_clock
+    expect compile 60 && expect test 120 && expect report 20
+    ends_by 200 compile test report && ! ends_by 199 compile test report || return
+    # Twice as long as known: so will the rest.
+    begin_step compile && SECONDS=120 && ends_by 400 test report && ! ends_by 399 test report && ends_by 360 test ||
+        return
+    leave_out test && at 120 '0:40 left' && ends_by 160 test report || return
+    # What nobody expected to take time takes none.
+    ends_by 120 'what nobody expected'
+)
+
 # stand_in FILE LINE...: a program.
 stand_in()
 {
@@ -84,6 +98,7 @@ quickstart_says_it()
 }
 
 check "what steps have taken corrects what is left" corrects_what_is_left
+check "steps that end too late are known before they begin" tells_what_ends_in_time
 check "where nothing is expected nothing is told" tells_nothing_of_what_is_not_expected
 check "every step of ./quickstart run says how much time is left" quickstart_says_it
 finish
