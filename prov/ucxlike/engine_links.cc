@@ -23,6 +23,7 @@ link *engine::add(const ucp_ep_params_t &params, conn *owner, acceptor *home,
     if (!words.empty()) {
         mine = {words.data(), words.size(), on_answered, l};
     }
+    mine.lanes_suffice = home; // a connected endpoint may leave by ending its connection
     *status = ucp::create_ep(worker, &p, mine, &l->ep);
     if (*status != UCS_OK) {
         return nullptr;

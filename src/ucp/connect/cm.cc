@@ -71,6 +71,7 @@ void keep_callback(ucp_ep *ep, const greeting &mine)
 {
     ep->control->by_cm->answered = mine.answered;
     ep->control->by_cm->answered_arg = mine.arg;
+    ep->control->by_cm->lanes_suffice = mine.lanes_suffice;
 }
 
 ucs_status_t keep_answer(ucp_ep *ep, std::span<const uint8_t> data)

@@ -45,10 +45,7 @@ cm_connection::cm_connection(ucp_worker *w, cm_connections &all, uint64_t ep_id)
 
 cm_connection::~cm_connection()
 {
-    if (auto first = all_.to_peer.find(peer_uuid);
-        first != all_.to_peer.end() && first->second == this) {
-        all_.to_peer.erase(first);
-    }
+    all_.share_no_more(this);
     if (lane_) {
         all_.by_lane.erase(lane_);
         uct_ep_pending_purge(
@@ -56,8 +53,21 @@ cm_connection::~cm_connection()
         (void)uct_ep_flush(lane_, UCT_FLUSH_FLAG_CANCEL, nullptr);
         uct_ep_destroy(lane_);
     }
+    close_uct();
+}
+
+void cm_connection::close_uct() noexcept
+{
     if (uct) {
-        uct_ep_destroy(uct);
+        uct_ep_destroy(std::exchange(uct, nullptr));
+    }
+}
+
+void cm_connection::on_lane_failed() noexcept
+{
+    unsent_.clear();
+    if (users == 0) {
+        all_.retire(this);
     }
 }
 
@@ -101,6 +111,9 @@ ucs_status_t cm_connection::on_room(uct_pending_req_t *req)
     cm_connection *self = reinterpret_cast<hook *>(req)->self;
     ucs_status_t status = self->send_unsent();
     self->armed_ = status != UCS_OK;
+    if (status == UCS_OK && self->users == 0) {
+        self->all_.retire(self);
+    }
     return status;
 }
 
@@ -128,9 +141,29 @@ cm_connection *cm_connections::open(ucp_worker *worker, uint64_t ep_id)
 
 void cm_connections::release(cm_connection *connection) noexcept
 {
-    if (--connection->users == 0) {
+    if (--connection->users == 0 && !connection->still_tells()) {
         by_id.erase(connection->id);
     }
+}
+
+void cm_connections::share_no_more(const cm_connection *connection) noexcept
+{
+    if (auto first = to_peer.find(connection->peer_uuid);
+        first != to_peer.end() && first->second == connection) {
+        to_peer.erase(first);
+    }
+}
+
+void cm_connections::retire(cm_connection *connection) noexcept
+{
+    auto found = by_id.find(connection->id);
+    if (found == by_id.end() || ucs::guard([&] { ended.reserve(ended.size() + 1); }) != UCS_OK) {
+        return; // it goes already; or it stays until its worker goes, or another client shares it
+    }
+    share_no_more(connection);
+    ended.push_back(std::move(found->second));
+    by_id.erase(found);
+    connection->worker->schedule();
 }
 
 // Moves an endpoint from the list of one connection to that of another.
@@ -156,6 +189,18 @@ cm_connection *set_joining(ucp_ep *ep, cm_connection *connection) noexcept
     return move_to<&cm_control::joining, &cm_connection::joining>(*ep->control->by_cm, connection);
 }
 
+// Whether the endpoint learns of the end of its peer without a connection: by its lane, or by a
+// watch over the peer's process.
+static bool lanes_tell(ucp_ep *ep, const unpacked_address &peer)
+{
+    const iface &lane = *ep->am_lane().iface;
+    if (!on_node(ep->worker->context->resources[lane.resource].cls)) {
+        return lane.attr.cap.flags & UCT_IFACE_FLAG_EP_KEEPALIVE;
+    }
+    watch_peer(ep, peer);
+    return ep->control->extras && ep->control->extras->watch;
+}
+
 void share_connection(ucp_ep *ep, const unpacked_address &peer)
 {
     cm_control &m = *ep->control->by_cm;
@@ -165,7 +210,12 @@ void share_connection(ucp_ep *ep, const unpacked_address &peer)
     cm_connections &all = worker_cm(ep->worker).connections;
     auto [first, none_yet] = all.to_peer.try_emplace(peer.uuid, m.cm);
     cm_connection *to_share = first->second;
-    if (none_yet || to_share->disconnected || to_share->open_lane(peer) != UCS_OK) {
+    if (none_yet) {
+        m.cm->lanes_suffice = m.lanes_suffice && lanes_tell(ep, peer);
+    }
+    bool possible =
+        none_yet ? m.cm->lanes_suffice : !to_share->lanes_suffice || lanes_tell(ep, peer);
+    if (!possible || to_share->disconnected || to_share->open_lane(peer) != UCS_OK) {
         return;
     }
     set_joining(ep, to_share);
@@ -190,7 +240,7 @@ void on_share(ucp_ep *ep, share_request asked)
     cm_connections &all = worker_cm(ep->worker).connections;
     auto found = all.by_id.find(asked.name);
     unpacked_address peer;
-    if (found == all.by_id.end() || found->second.get() == m.cm ||
+    if (found == all.by_id.end() ||
         unpack_address(asked.address.data(), asked.address.size(), &peer) != UCS_OK) {
         return;
     }
@@ -200,17 +250,21 @@ void on_share(ucp_ep *ep, share_request asked)
     }
     note_origin(reinterpret_cast<const sockaddr *>(&ends.remote), &peer);
     cm_connection &to_share = *found->second;
+    const bool its_own = &to_share == m.cm;
     if (to_share.peer_uuid != peer.uuid || peer.uuid != ep->control->peer_uuid ||
-        !to_share.established || to_share.disconnected || to_share.open_lane(peer) != UCS_OK) {
+        !to_share.established || to_share.disconnected ||
+        ((its_own || to_share.lanes_suffice) && !lanes_tell(ep, peer)) ||
+        to_share.open_lane(peer) != UCS_OK || keep_addresses(ep) != UCS_OK) {
         return;
     }
-    if (keep_addresses(ep) != UCS_OK) {
-        return;
+    if (its_own) {
+        to_share.lanes_suffice = to_share.uct_given_up = true;
+    } else {
+        cm_connection *own = set_connection(ep, &to_share);
+        own->given_up = true;
+        own->users = 0;
+        ++to_share.users;
     }
-    cm_connection *own = set_connection(ep, &to_share);
-    own->given_up = true;
-    own->users = 0;
-    ++to_share.users;
     ep->control->todo |= TODO_SHARED;
     ep_drain(ep);
 }
@@ -226,6 +280,12 @@ void on_shared(ucp_ep *ep)
     }
     cm_connections &all = worker_cm(ep->worker).connections;
     auto own = all.by_id.find(m->cm->id);
+    if (m->joining == m->cm) {
+        all.release(set_joining(ep, nullptr));
+        own->second->uct_given_up = true;
+        ep->worker->post_event({event::kind::connection_ended, UCS_OK, own->first});
+        return;
+    }
     set_connection(ep, set_joining(ep, nullptr));
     all.ended.push_back(std::move(own->second)); // throws bad_alloc
     all.by_id.erase(own);
@@ -323,6 +383,10 @@ void on_connection_ended(ucp_worker *worker, uint64_t id) noexcept
         return;
     }
     cm_connection *ended = found->second.get();
+    if (ended->uct_given_up) {
+        ended->close_uct();
+        return;
+    }
     ended->disconnected = true;
     if (ended->given_up) {
         all.by_id.erase(found);

@@ -13,6 +13,9 @@
 //
 // An endpoint that shares is not missed by its peer when it goes. If its close notice was not sent
 // on its own lane, the connection's lane sends it.
+//
+// Where the lanes tell of the end of the peer themselves, a client may name the endpoint's own
+// connection: then nothing is left of that but its lane, and the endpoints go on to share this.
 #pragma once
 
 #include "ucp/connect/wireup.h"
@@ -37,10 +40,14 @@ class cm_connection {
     // Before it is shared: a lane for the notices of endpoints that are gone.
     ucs_status_t open_lane(const unpacked_address &peer);
     bool shared() const noexcept { return lane_; }
+    // Given up for the lanes; not inside a transport's callback.
+    void close_uct() noexcept;
     // The peer learns that an endpoint was closed, now or once the lane has room.
     void send_notice(const wireup_hdr &notice) noexcept;
-    // What the peer was not told it learns from the connection's end.
-    void on_lane_failed() noexcept { unsent_.clear(); }
+    // What the peer was not told it learns from the end of the connection or of the lane.
+    void on_lane_failed() noexcept;
+    // Nobody has it, but a notice still has to go that nothing else stands for.
+    bool still_tells() const noexcept { return uct_given_up && !unsent_.empty(); }
 
     ucp_worker *const worker;
     const uint64_t id;      // of the endpoint that it was made for
@@ -53,6 +60,8 @@ class cm_connection {
     bool established = false;
     bool disconnected = false;
     bool given_up = false;             // by its endpoint; the client will end it
+    bool lanes_suffice = false;        // those of each endpoint that has it tell of the peer's end
+    bool uct_given_up = false;         // for them; the client ends it
     std::vector<uint8_t> private_data; // until it is sent
 
   private:
@@ -63,7 +72,8 @@ class cm_connection {
         uct_pending_req_t req; // first: the transport gives this address back
         cm_connection *self;
     } hook_ = {};
-    event_promise promise_; // that it stands, that it has ended, that its creation failed
+    // That it stands, that it has ended, and that its creation failed or it was given up.
+    event_promise promise_;
     cm_connections &all_;
     bool armed_ = false;
     uct_ep_h lane_ = nullptr;
@@ -79,6 +89,9 @@ struct cm_connections {
 
     cm_connection *open(ucp_worker *worker, uint64_t ep_id);
     void release(cm_connection *connection) noexcept; // of one user
+    void share_no_more(const cm_connection *connection) noexcept;
+    // One that told all of its last notices goes in the next round.
+    void retire(cm_connection *connection) noexcept;
     void on_lane_failed(uct_ep_h lane) noexcept
     {
         if (auto found = by_lane.find(lane); found != by_lane.end()) {

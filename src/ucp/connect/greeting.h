@@ -26,6 +26,8 @@ struct greeting {
     // peer has gone before that, it is called right before the error callback.
     void (*answered)(void *arg, const void *data, size_t length) = nullptr;
     void *arg = nullptr;
+    // Of a client: its connection is given up for the lanes, where they tell of the peer's end.
+    bool lanes_suffice = false;
 };
 
 // ucp_ep_create() of a client endpoint or from a connection request. UCS_ERR_EXCEEDS_LIMIT: the

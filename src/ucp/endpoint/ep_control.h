@@ -91,6 +91,7 @@ struct cm_control {
     void *answered_arg = nullptr;
     std::unique_ptr<std::vector<uint8_t>> answer; // to be told when the lane is up
     bool answer_needs_room = false;               // which shows when that has room
+    bool lanes_suffice = false; // greeting.h
     bool established = false;
     bool disconnected = false;
 };

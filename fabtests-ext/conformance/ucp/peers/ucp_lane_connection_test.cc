@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Client-server endpoints that give their connection up for their lanes (connect/greeting.h). The
+// descriptors show it, and nothing else does: each endpoint closes, fails and is told of its peer.
+#include "fabtests-ext/common/open_files.h"
+#include "fabtests-ext/common/ucp_pair.h"
+#include "ucp/connect/cm.h"
+#include "ucp/connect/greeting.h"
+#include "ucp/core/am_id.h"
+
+#include <list>
+
+namespace {
+
+using namespace ucp_test;
+
+ucs_status_t connect_by_lanes(entity &client, uint16_t port, ucp_ep_h *ep, errors *seen)
+{
+    sockaddr_in to = host_address(port);
+    ucp_ep_params_t params = {};
+    params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
+                        UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+    params.sockaddr.addr = reinterpret_cast<sockaddr *>(&to);
+    params.sockaddr.addrlen = sizeof(to);
+    params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+    seen->watch(&params, UCP_ERR_HANDLING_MODE_PEER);
+    ucp::greeting g;
+    g.lanes_suffice = true;
+    return ucp::create_ep(client.worker, &params, g, ep);
+}
+
+class ucp_lane_connection : public testing::TestWithParam<const char *> {
+  protected:
+    struct ends {
+        ucp_ep_h client = nullptr, server = nullptr;
+        errors client_errors, server_errors;
+    };
+
+    static options with_tls()
+    {
+        options o;
+        o.tls = GetParam();
+        return o;
+    }
+
+    ucp_lane_connection() : c(with_tls()), s(with_tls()), listening(s) {}
+
+    ucs_status_t finish(ucs_status_ptr_t p) { return wait({&c, &s}, p); }
+    bool until(const std::function<bool()> &done) { return run_until({&c, &s}, done); }
+
+    ends &begin(bool by_lanes)
+    {
+        ends &k = all.emplace_back();
+        EXPECT_EQ(UCS_OK,
+                  (by_lanes ? connect_by_lanes(c, listening.port, &k.client, &k.client_errors)
+                            : connect(c, listening.port, &k.client, &k.client_errors)));
+        EXPECT_TRUE(until([&] { return !listening.requests.empty(); }));
+        EXPECT_EQ(UCS_OK, listening.accept(&k.server, &k.server_errors));
+        return k;
+    }
+
+    void exchange(const ends &k)
+    {
+        ping(c, k.client, s);
+        ping(s, k.server, c);
+    }
+
+    // How many descriptors both ends of it keep.
+    size_t open(bool by_lanes)
+    {
+        size_t before = open_files();
+        exchange(begin(by_lanes));
+        if (by_lanes) {
+            EXPECT_TRUE(until([&] { return !connected(c) && !connected(s); }));
+        }
+        return open_files() - before;
+    }
+
+    // Whether the worker has a connection of the connection manager.
+    static bool connected(const entity &e)
+    {
+        bool found = false;
+        for (const auto &[id, connection] : e.worker->cm->connections.by_id) {
+            found = found || connection->uct;
+        }
+        return found;
+    }
+    // Connections, also of which only a lane is left.
+    static size_t known(const entity &e) { return e.worker->cm->connections.by_id.size(); }
+
+    static size_t pack_ping(void *dest, void *)
+    {
+        ucp::wireup_hdr ping = {};
+        ping.kind = ucp::wireup_kind::ping;
+        memcpy(dest, &ping, sizeof(ping));
+        return sizeof(ping);
+    }
+
+    void close_all()
+    {
+        for (ends &k : all) {
+            ucs_status_ptr_t x = k.client ? close_nb(k.client) : nullptr;
+            ucs_status_ptr_t y = k.server ? close_nb(k.server) : nullptr;
+            EXPECT_EQ(UCS_OK, finish(x));
+            EXPECT_EQ(UCS_OK, finish(y));
+        }
+        all.clear();
+        EXPECT_TRUE(until([&] { return known(c) == 0 && known(s) == 0; }));
+    }
+
+    entity c, s;
+    server listening;
+    std::list<ends> all;
+};
+
+TEST_P(ucp_lane_connection, takes_two_descriptors_fewer)
+{
+    open(false); // the lanes stay when it is closed
+    close_all();
+    size_t usual = open(false);
+    close_all();
+    EXPECT_EQ(2u, usual) << "a socket at each end";
+    EXPECT_EQ(0u, open(true));
+    exchange(all.front());
+    close_all();
+}
+
+TEST_P(ucp_lane_connection, is_shared_by_others)
+{
+    open(true);
+    size_t with_one = open_files();
+    for (bool by_lanes : {false, true, false}) {
+        exchange(begin(by_lanes));
+    }
+    EXPECT_TRUE(until([&] { return !connected(c) && !connected(s); }));
+    EXPECT_EQ(with_one, open_files());
+    EXPECT_EQ(1u, known(c));
+    EXPECT_EQ(1u, known(s));
+    for (const ends &k : all) {
+        exchange(k);
+        EXPECT_EQ(0, k.client_errors.count + k.server_errors.count);
+    }
+    close_all();
+}
+
+TEST_P(ucp_lane_connection, keeps_the_addresses)
+{
+    open(true);
+    for (auto [ep, local] : {std::pair(all.front().client, false), {all.front().server, true}}) {
+        ucp_ep_attr_t attr = {};
+        attr.field_mask = UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR | UCP_EP_ATTR_FIELD_REMOTE_SOCKADDR;
+        ASSERT_EQ(UCS_OK, ucp_ep_query(ep, &attr));
+        const auto &listener = local ? attr.local_sockaddr : attr.remote_sockaddr;
+        EXPECT_EQ(listening.port, ntohs(reinterpret_cast<const sockaddr_in &>(listener).sin_port));
+    }
+    close_all();
+}
+
+TEST_P(ucp_lane_connection, ends_with_a_flushed_close)
+{
+    open(true);
+    ends &k = all.front();
+    EXPECT_EQ(UCS_OK, finish(close_nb(k.client))); // the server has not closed its end
+    k.client = nullptr;
+    ASSERT_TRUE(until([&] { return k.server_errors.count > 0; }));
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, k.server_errors.status);
+    close_all();
+}
+
+TEST_P(ucp_lane_connection, ends_with_a_forced_close)
+{
+    for (bool by_client : {true, false}) {
+        open(true);
+        ends &k = all.front();
+        EXPECT_EQ(UCS_OK, finish(close_nb(by_client ? k.client : k.server, true)));
+        (by_client ? k.client : k.server) = nullptr;
+        const errors &seen = by_client ? k.server_errors : k.client_errors;
+        ASSERT_TRUE(until([&] { return seen.count > 0; }));
+        EXPECT_EQ(UCS_ERR_CONNECTION_RESET, seen.status);
+        close_all();
+        EXPECT_EQ(1, seen.count);
+    }
+}
+
+// Nothing but the lane is left to tell of it, and that has no room.
+TEST_P(ucp_lane_connection, a_forced_close_behind_full_lanes_is_told)
+{
+    open(true);
+    ends &k = all.front();
+    std::vector<char> out = pattern(2000);
+    std::vector<ucs_status_ptr_t> sends;
+    for (unsigned i = 0, waiting = 0; i < 100000 && waiting < 100; ++i) {
+        sends.push_back(send_nb(k.client, out.data(), out.size(), 1));
+        waiting += UCS_PTR_IS_PTR(sends.back());
+    }
+    ssize_t filled = 0;
+    uct_ep_h lane = c.worker->cm->connections.by_lane.begin()->first;
+    while (filled >= 0) {
+        filled = uct_ep_am_bcopy(lane, ucp::AM_ID_WIREUP, pack_ping, nullptr, 0);
+    }
+    ASSERT_EQ(UCS_ERR_NO_RESOURCE, filled);
+    EXPECT_EQ(UCS_OK, wait({&c}, close_nb(k.client, true)));
+    EXPECT_EQ(1u, known(c));
+    k.client = nullptr;
+    for (ucs_status_ptr_t p : sends) {
+        ucs_status_t status = finish(p);
+        EXPECT_TRUE(status == UCS_OK || status == UCS_ERR_CANCELED) << ucs_status_string(status);
+    }
+    ASSERT_TRUE(until([&] { return k.server_errors.count > 0; }));
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, k.server_errors.status);
+    close_all();
+}
+
+TEST_P(ucp_lane_connection, fails_once_when_the_peer_goes)
+{
+    {
+        entity leaving(with_tls());
+        server there(leaving);
+        for (unsigned i = 0; i < 5; ++i) {
+            ends &k = all.emplace_back();
+            ASSERT_EQ(UCS_OK, connect_by_lanes(c, there.port, &k.client, &k.client_errors));
+            ASSERT_TRUE(run_until({&c, &leaving}, [&] { return !there.requests.empty(); }));
+            ASSERT_EQ(UCS_OK, there.accept(&k.server, &k.server_errors));
+            ping(c, k.client, leaving);
+            k.server = nullptr; // it goes with its worker
+        }
+        ASSERT_TRUE(
+            run_until({&c, &leaving}, [&] { return !connected(c) && !connected(leaving); }));
+    }
+    for (const ends &k : all) {
+        ASSERT_TRUE(run_until({&c}, [&] { return k.client_errors.count > 0; }));
+    }
+    run_for({&c}, 0.1);
+    for (ends &k : all) {
+        EXPECT_EQ(1, k.client_errors.count);
+        EXPECT_EQ(UCS_OK, wait({&c}, close_nb(k.client, true)));
+        k.client = nullptr;
+    }
+}
+
+// The request crosses closes at every stage.
+TEST_P(ucp_lane_connection, closes_while_it_is_given_up)
+{
+    for (unsigned turn = 0; turn < 60; ++turn) {
+        ends &k = begin(true);
+        for (unsigned i = 0; i < turn % 15; ++i) {
+            c.progress();
+            s.progress();
+        }
+        bool force = turn % 2;
+        ucs_status_ptr_t x = close_nb(turn % 3 == 0 ? k.server : k.client, force);
+        ucs_status_ptr_t y = close_nb(turn % 3 == 0 ? k.client : k.server, force);
+        for (ucs_status_t status :
+             {finish(x), finish(y)}) { // reset: before both knew of each other
+            EXPECT_TRUE(status == UCS_OK || status == UCS_ERR_CONNECTION_RESET)
+                << ucs_status_string(status);
+        }
+        all.pop_back();
+    }
+    EXPECT_TRUE(until([&] { return known(c) == 0 && known(s) == 0; }));
+    open(true);
+    close_all();
+}
+
+UCP_TEST_OVER(ucp_lane_connection, "tcp");
+
+// Between workers of one process nothing tells of the end of a lane of shared memory.
+TEST(ucp_no_lane_connection, is_given_up_where_nothing_else_tells_of_the_end)
+{
+    options o;
+    o.tls = "sm";
+    entity c(o), s(o);
+    server listening(s);
+    ucp_ep_h client = nullptr, served = nullptr;
+    errors client_errors, server_errors;
+    ASSERT_EQ(UCS_OK, connect_by_lanes(c, listening.port, &client, &client_errors));
+    ASSERT_TRUE(run_until({&c, &s}, [&] { return !listening.requests.empty(); }));
+    ASSERT_EQ(UCS_OK, listening.accept(&served, &server_errors));
+    ping(c, client, s);
+    ping(s, served, c);
+    run_for({&c, &s}, 0.1);
+    for (const entity *e : {&c, &s}) {
+        ASSERT_EQ(1u, e->worker->cm->connections.by_id.size());
+        EXPECT_NE(nullptr, e->worker->cm->connections.by_id.begin()->second->uct);
+    }
+    ucs_status_ptr_t x = close_nb(client);
+    ucs_status_ptr_t y = close_nb(served);
+    EXPECT_EQ(UCS_OK, wait({&c, &s}, x));
+    EXPECT_EQ(UCS_OK, wait({&c, &s}, y));
+}
+
+} // namespace
