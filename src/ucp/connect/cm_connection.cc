@@ -328,6 +328,11 @@ void leave_connection(ucp_ep *ep) noexcept
         m->cm->send_notice(notice_of(ep, wireup_kind::close));
     }
     all.release(set_connection(ep, nullptr));
+    // The one that it gave up, if the client has not read that it shares another: it learns of the
+    // end by that alone.
+    if (auto own = all.by_id.find(ep->local_id); own != all.by_id.end() && own->second->given_up) {
+        all.by_id.erase(own);
+    }
 }
 
 bool closes_at_once(ucp_ep_h ep) noexcept

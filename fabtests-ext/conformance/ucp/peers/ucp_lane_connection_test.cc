@@ -7,6 +7,7 @@
 #include "ucp/connect/cm.h"
 #include "ucp/connect/greeting.h"
 #include "ucp/core/am_id.h"
+#include "ucp/endpoint/ep_control.h"
 
 #include <list>
 
@@ -89,12 +90,20 @@ class ucp_lane_connection : public testing::TestWithParam<const char *> {
     // Connections, also of which only a lane is left.
     static size_t known(const entity &e) { return e.worker->cm->connections.by_id.size(); }
 
-    static size_t pack_ping(void *dest, void *)
+    // Its peer does not read meanwhile.
+    static void fill(uct_ep_h lane)
     {
-        ucp::wireup_hdr ping = {};
-        ping.kind = ucp::wireup_kind::ping;
-        memcpy(dest, &ping, sizeof(ping));
-        return sizeof(ping);
+        auto pack = [](void *dest, void *) {
+            ucp::wireup_hdr ping = {};
+            ping.kind = ucp::wireup_kind::ping;
+            memcpy(dest, &ping, sizeof(ping));
+            return sizeof(ping);
+        };
+        ssize_t sent = 0;
+        while (sent >= 0) {
+            sent = uct_ep_am_bcopy(lane, ucp::AM_ID_WIREUP, pack, nullptr, 0);
+        }
+        EXPECT_EQ(UCS_ERR_NO_RESOURCE, sent);
     }
 
     void close_all()
@@ -194,12 +203,7 @@ TEST_P(ucp_lane_connection, a_forced_close_behind_full_lanes_is_told)
         sends.push_back(send_nb(k.client, out.data(), out.size(), 1));
         waiting += UCS_PTR_IS_PTR(sends.back());
     }
-    ssize_t filled = 0;
-    uct_ep_h lane = c.worker->cm->connections.by_lane.begin()->first;
-    while (filled >= 0) {
-        filled = uct_ep_am_bcopy(lane, ucp::AM_ID_WIREUP, pack_ping, nullptr, 0);
-    }
-    ASSERT_EQ(UCS_ERR_NO_RESOURCE, filled);
+    fill(c.worker->cm->connections.by_lane.begin()->first);
     EXPECT_EQ(UCS_OK, wait({&c}, close_nb(k.client, true)));
     EXPECT_EQ(1u, known(c));
     k.client = nullptr;
@@ -260,6 +264,31 @@ TEST_P(ucp_lane_connection, closes_while_it_is_given_up)
     }
     EXPECT_TRUE(until([&] { return known(c) == 0 && known(s) == 0; }));
     open(true);
+    close_all();
+}
+
+// The server has agreed to share the first one's connection, and loses both endpoints before it
+// can say so: its lanes have no room.
+TEST_P(ucp_lane_connection, an_endpoint_ends_whose_peer_could_not_say_that_it_shares)
+{
+    open(false);
+    const ends &first = all.front();
+    const ends &second = begin(false);
+    ASSERT_TRUE(run_until({&c}, [&] {
+        return second.client->control->by_cm->joining && ucp::closes_at_once(first.client) &&
+               ucp::closes_at_once(second.client);
+    }));
+    ASSERT_EQ(second.server->control->by_cm->cm->id, second.server->local_id) << "too late";
+    for (ucp_ep_h ep : {first.server, second.server}) {
+        fill(ep->am_ep);
+    }
+    ucs_status_ptr_t x = close_nb(first.client);
+    ucs_status_ptr_t y = close_nb(second.client);
+    ASSERT_TRUE(run_until(
+        {&s}, [&] { return first.server_errors.count > 0 && second.server_errors.count > 0; }));
+    EXPECT_EQ(UCS_OK, finish(x));
+    EXPECT_EQ(UCS_OK, finish(y));
+    all.front().client = all.back().client = nullptr;
     close_all();
 }
 
