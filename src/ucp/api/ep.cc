@@ -150,7 +150,7 @@ ucp_ep *create_by_address(ucp_worker *worker, const ucp_ep_params_t *params)
         ucp::take_back(ep);
         throw;
     }
-    if (ep->state == ucp::ep_state::connecting) {
+    if (ep->state == ucp::ep_state::connecting || ep->control->unsure) {
         ucp::start_wireup(ep);
     }
     return ep;

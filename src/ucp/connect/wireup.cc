@@ -143,6 +143,8 @@ ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopbac
     ucp_ep *ep = answering(worker, address, peer, sn);
     if (ep) {
         worker->matcher->hand_out(ep);
+        ep->control->unsure = !ep->control->shown;
+        ep->sendable = ep->sendable && ep->control->shown;
         ep_proto_owned(ep);
     } else {
         ep = new_matched_ep(worker, ep_origin::address, peer, address, sn);
@@ -160,9 +162,11 @@ void take_back(ucp_ep *ep) noexcept
     }
     if (c.matched && ep->state != ep_state::connecting) {
         ep->worker->matcher->take_back(ep); // the peer goes on with it
+        c.unsure = false;
         if (c.extras) {
             c.extras->err_cb = nullptr;
         }
+        ep_drain(ep);
     } else {
         ep_destroy(ep);
     }
@@ -272,7 +276,7 @@ void on_reply(ucp_ep *ep, uint64_t src_ep) noexcept
 {
     ep_control &c = *ep->control;
     ep->remote_id = src_ep;
-    c.asking = false;
+    c.asking = c.unsure = false;
     c.shown = true;
     if (c.asker != 0 && c.asker != src_ep) {
         c.todo |= TODO_REPLY; // the answer to the peer's request may have gone to another sender
@@ -353,7 +357,7 @@ void on_close(ucp_ep *ep, close_reason reason)
     }
     // The peer's worker lives on; what we send next finds a new endpoint there.
     ep->remote_id = 0;
-    c.asking = c.shown = false;
+    c.asking = c.shown = c.unsure = false;
     ep->sendable = false;
     ep->state = ep_state::connecting;
     ep_defer(ep, WORK_ABORT);

@@ -121,7 +121,7 @@ ucs_status_t on_lane_room(uct_pending_req_t *req);
 bool may_send(const ucp_ep *ep)
 {
     const cm_control *by_cm = ep->control->by_cm.get();
-    return ep->state == ep_state::connected ||
+    return (ep->state == ep_state::connected && !ep->control->unsure) ||
            (ep->state == ep_state::closing && (by_cm ? by_cm->established : ep->remote_id != 0));
 }
 
@@ -173,7 +173,8 @@ ucs_status_t drain_pass(ucp_ep *ep, uint8_t *full)
     ucs_status_t status = send_waiting(ep, full);
     ep->control->draining = false;
     ep->sendable = ep->status == UCS_OK && ep->state == ep_state::connected &&
-                   ep->pending.empty() && ep->control->todo == 0 && !ep->control->fenced;
+                   !ep->control->unsure && ep->pending.empty() && ep->control->todo == 0 &&
+                   !ep->control->fenced;
     return status;
 }
 

@@ -130,6 +130,7 @@ struct ep_control {
     // n-th of one pairs with the n-th of the other.
     bool asking = false;  // our request has gone out, and no answer has come
     bool shown = false;   // the peer has answered our request, so remote_id is right
+    bool unsure = false;  // remote_id is what somebody said who may not be the peer: nothing is sent
     bool matched = false; // in the worker's matcher
     bool wired = false;   // a request or reply has gone out: the peer may know us
     bool scarce = false;  // it was made with the last descriptors, so with whatever lane was left

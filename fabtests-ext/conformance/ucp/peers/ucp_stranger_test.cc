@@ -313,8 +313,24 @@ TEST_P(ucp_stranger, is_not_found_by_a_peer)
     expect_pair();
 }
 
-// It claims to be the peer, at the peer's address: the program gets the endpoint that answers, and
-// keeps it. But the peer's own request, which comes later, is answered by that endpoint.
+// It claims to be the peer, at the peer's address, and names an endpoint that is not there: the
+// program gets the endpoint that answers, which asks the peer before it sends.
+TEST_P(ucp_stranger, does_not_name_the_endpoint_of_a_peer)
+{
+    ask_as_peer(*peer);
+    ASSERT_EQ(UCS_OK, create_ep(*victim, peer->address(), &of_victim));
+    EXPECT_EQ(made_up, of_victim->remote_id);
+    EXPECT_FALSE(of_victim->can_send());
+    ucp_request_param_t p = {};
+    void *s = ucp_tag_send_sync_nbx(of_victim, "a word", 7, 5, &p);
+    char word[8] = {};
+    EXPECT_EQ(UCS_OK, finish(recv_nb(*peer, word, sizeof(word), 5)));
+    EXPECT_EQ(UCS_OK, finish(s));
+    ASSERT_EQ(UCS_OK, create_ep(*peer, victim->address(), &of_peer));
+    expect_pair();
+}
+
+// The same, and the peer asks, too.
 TEST_P(ucp_stranger, is_forgotten_when_the_peer_connects)
 {
     ask_as_peer(*peer);
@@ -406,7 +422,7 @@ TEST(ucp_no_stranger, is_found_by_an_address_for_networks)
     ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &ab));
     ping(a, ab, b);
     ASSERT_EQ(UCS_OK, create_ep(b, a.address(true), &ba));
-    EXPECT_TRUE(ba->can_send());
+    EXPECT_EQ(ucp::ep_state::connected, ba->state);
     EXPECT_EQ(ab->local_id, ba->remote_id);
     ping(b, ba, a);
     void *x = close_nb(ab), *y = close_nb(ba);
