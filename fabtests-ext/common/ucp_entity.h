@@ -359,4 +359,22 @@ struct connection {
     errors client_errors, server_errors;
 };
 
+// Closes both ends of a connection that may not stand yet, after turn % 15 rounds of progress: by
+// turns with force and without, the server's end first or the client's.
+inline void close_early(entity &c, entity &s, ucp_ep_h client, ucp_ep_h server, unsigned turn)
+{
+    for (unsigned i = 0; i < turn % 15; ++i) {
+        c.progress();
+        s.progress();
+    }
+    bool force = turn % 2;
+    ucs_status_ptr_t x = close_nb(turn % 3 == 0 ? server : client, force);
+    ucs_status_ptr_t y = close_nb(turn % 3 == 0 ? client : server, force);
+    for (ucs_status_ptr_t closing : {x, y}) {
+        ucs_status_t status = wait({&c, &s}, closing);
+        EXPECT_TRUE(status == UCS_OK || status == UCS_ERR_CONNECTION_RESET) // before both knew
+            << ucs_status_string(status);
+    }
+}
+
 } // namespace ucp_test

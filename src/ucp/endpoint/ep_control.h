@@ -91,7 +91,7 @@ struct cm_control {
     void *answered_arg = nullptr;
     std::unique_ptr<std::vector<uint8_t>> answer; // to be told when the lane is up
     bool answer_needs_room = false;               // which shows when that has room
-    bool lanes_suffice = false; // greeting.h
+    bool lanes_suffice = false;                   // greeting.h
     bool established = false;
     bool disconnected = false;
 };
@@ -130,7 +130,7 @@ struct ep_control {
     // n-th of one pairs with the n-th of the other.
     bool asking = false;  // our request has gone out, and no answer has come
     bool shown = false;   // the peer has answered our request, so remote_id is right
-    bool unsure = false;  // remote_id is what somebody said who may not be the peer: nothing is sent
+    bool unsure = false;  // remote_id may be a stranger's word: nothing is sent
     bool matched = false; // in the worker's matcher
     bool wired = false;   // a request or reply has gone out: the peer may know us
     bool scarce = false;  // it was made with the last descriptors, so with whatever lane was left

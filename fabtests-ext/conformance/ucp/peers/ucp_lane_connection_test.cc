@@ -248,18 +248,7 @@ TEST_P(ucp_lane_connection, closes_while_it_is_given_up)
 {
     for (unsigned turn = 0; turn < 60; ++turn) {
         ends &k = begin(true);
-        for (unsigned i = 0; i < turn % 15; ++i) {
-            c.progress();
-            s.progress();
-        }
-        bool force = turn % 2;
-        ucs_status_ptr_t x = close_nb(turn % 3 == 0 ? k.server : k.client, force);
-        ucs_status_ptr_t y = close_nb(turn % 3 == 0 ? k.client : k.server, force);
-        for (ucs_status_t status :
-             {finish(x), finish(y)}) { // reset: before both knew of each other
-            EXPECT_TRUE(status == UCS_OK || status == UCS_ERR_CONNECTION_RESET)
-                << ucs_status_string(status);
-        }
+        close_early(c, s, k.client, k.server, turn);
         all.pop_back();
     }
     EXPECT_TRUE(until([&] { return known(c) == 0 && known(s) == 0; }));
