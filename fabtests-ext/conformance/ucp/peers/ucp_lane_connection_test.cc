@@ -187,8 +187,8 @@ TEST_P(ucp_lane_connection, ends_with_a_forced_close)
         const errors &seen = by_client ? k.server_errors : k.client_errors;
         ASSERT_TRUE(until([&] { return seen.count > 0; }));
         EXPECT_EQ(UCS_ERR_CONNECTION_RESET, seen.status);
-        close_all();
         EXPECT_EQ(1, seen.count);
+        close_all();
     }
 }
 
