@@ -125,6 +125,22 @@ TEST_P(uct_cm_test, 3_5_03_a_server_knows_its_addresses_when_it_has_accepted)
     expect_connected(*c);
 }
 
+// The client may have gone by the time that the program asks.
+TEST_P(uct_cm_test, 3_5_03_a_server_knows_its_addresses_when_the_client_has_ended)
+{
+    make_pair();
+    listen();
+    auto c = connect();
+    expect_connected(*c);
+    c.reset();
+    ASSERT_TRUE(wait([&] { return accepted().disconnected == 1; }));
+    uct_ep_attr_t theirs{};
+    theirs.field_mask = UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR | UCT_EP_ATTR_FIELD_REMOTE_SOCKADDR;
+    ASSERT_EQ(UCS_OK, uct_ep_query(accepted().ep(), &theirs));
+    EXPECT_TRUE(same_address(theirs.local_address, acceptor_->address()));
+    EXPECT_TRUE(same_address(theirs.remote_address, acceptor_->client()));
+}
+
 TEST_P(uct_cm_test, 3_5_04_set_local_sockaddr)
 {
     make_pair();

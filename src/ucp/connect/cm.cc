@@ -8,6 +8,7 @@
 #include "ucp/connect/wireup.h"
 #include "ucp/endpoint/ep_control.h"
 #include "ucs/error.h"
+#include "ucs/sockaddr.h"
 #include "ucs/sys.h"
 
 #include <algorithm>
@@ -18,8 +19,9 @@ namespace ucp {
 
 namespace {
 
-constexpr uint8_t WIRE_VERSION = 2;
+constexpr uint8_t WIRE_VERSION = 3;
 constexpr uint8_t HAS_CLIENT_ID = 1;
+constexpr uint16_t SHARES = 1;
 
 struct client_head {
     uint8_t version;
@@ -30,13 +32,14 @@ struct client_head {
     uint16_t greeting_length;
     uint64_t client_id;
     uint64_t ep_id;
+    uint64_t to_share;
 };
-static_assert(sizeof(client_head) == 24);
+static_assert(sizeof(client_head) == 32);
 
 struct server_head {
     uint8_t version;
     uint8_t status;
-    uint16_t zero;
+    uint16_t flags;
     uint16_t address_length;
     uint16_t greeting_length;
     uint64_t ep_id;
@@ -206,6 +209,7 @@ ucs_status_t parse_client_hello(const std::vector<uint8_t> &data, client_hello *
         out->has_client_id = head.flags & HAS_CLIENT_ID;
         out->client_id = head.client_id;
         out->ep_id = head.ep_id;
+        out->to_share = head.to_share;
         out->address_length = head.address_length;
     }
     return status;
@@ -217,6 +221,7 @@ ucs_status_t parse_server_hello(const std::vector<uint8_t> &data, server_hello *
     ucs_status_t status = parse(data, &head, &out->address, &out->greeting);
     if (status == UCS_OK) {
         out->ep_id = head.ep_id;
+        out->shares = head.flags & SHARES;
         out->address_length = head.address_length;
     }
     return status;
@@ -226,6 +231,8 @@ void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
                     const ucs_sock_addr_t *local, bool send_client_id, const greeting &mine)
 {
     cm &m = worker_cm(ep->worker);
+    std::string asked_at = ucs::sockaddr_string(remote);
+    cm_connection *to_share = to_share_at(m.connections, asked_at);
     client_head head = {WIRE_VERSION,
                         static_cast<uint8_t>(ep->err_mode),
                         static_cast<uint8_t>(send_client_id ? HAS_CLIENT_ID : 0),
@@ -233,10 +240,15 @@ void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
                         0,
                         0,
                         send_client_id ? ep->worker->client_id : 0,
-                        ep->local_id};
+                        ep->local_id,
+                        to_share ? to_share->peer_id : 0};
     std::vector<uint8_t> data = hello(m, head, mine);
     cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
     set_connection(ep, connection);
+    if (to_share) {
+        join(ep, to_share);
+    }
+    connection->asked_at = std::move(asked_at);
     connection->private_data = std::move(data);
     keep_callback(ep, mine);
 
@@ -280,11 +292,17 @@ void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &cl
     ep->remote_id = client.ep_id;
 
     cm &m = worker_cm(ep->worker);
-    std::vector<uint8_t> data = hello(m, server_head{WIRE_VERSION, 0, 0, 0, 0, ep->local_id}, mine);
+    cm_connection *to_share = client.to_share ? agreed(ep->worker, client.to_share, peer) : nullptr;
+    uint16_t flags = to_share ? SHARES : 0;
+    std::vector<uint8_t> data =
+        hello(m, server_head{WIRE_VERSION, 0, flags, 0, 0, ep->local_id}, mine);
     cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
     connection->peer_id = client.ep_id;
     connection->peer_uuid = peer.uuid;
     set_connection(ep, connection);
+    if (to_share) {
+        join(ep, to_share);
+    }
     keep_callback(ep, mine);
     uct_ep_params_t params = {};
     params.field_mask = UCT_EP_PARAM_FIELD_CM | UCT_EP_PARAM_FIELD_CONN_REQUEST |
@@ -306,6 +324,10 @@ void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &cl
         connection->uct = nullptr;
         m.connections.release(set_connection(ep, nullptr));
         throw ucs::error(status, "ucp_ep_create: the client is gone: %s",
+                         ucs_status_string(status));
+    }
+    if (to_share && (status = keep_addresses(ep)) != UCS_OK) {
+        throw ucs::error(status, "ucp_ep_create: the client's address: %s",
                          ucs_status_string(status));
     }
 }
@@ -400,6 +422,12 @@ void on_connected(ucp_ep *ep, const event &ev) noexcept
         status = ucs::guard([&] { return choose_lanes(ep, peer); });
     }
     if (status == UCS_OK) {
+        status = keep_answer(ep, server.greeting);
+    }
+    if (status == UCS_OK && server.shares) {
+        status = ucs::guard([&] { return prepare_to_share(ep, peer); });
+    }
+    if (status == UCS_OK) {
         status = uct_cm_client_ep_conn_notify(m.cm->uct);
     }
     if (status != UCS_OK) {
@@ -408,17 +436,16 @@ void on_connected(ucp_ep *ep, const event &ev) noexcept
         ep->set_failed(status);
         return;
     }
-    if (keep_answer(ep, server.greeting) != UCS_OK) {
-        ep->set_failed(UCS_ERR_NO_MEMORY);
-        return;
-    }
     ep->remote_id = server.ep_id;
     m.established = true;
     m.cm->established = true;
     m.cm->peer_id = server.ep_id;
     m.cm->peer_uuid = peer.uuid;
+    settle_sharing(ep, server.shares);
     ep_connected(ep);
-    (void)ucs::guard([&] { share_connection(ep, peer); }); // else it keeps its own
+    if (!server.shares) {
+        (void)ucs::guard([&] { share_connection(ep, peer); }); // else it keeps its own
+    }
     ep_tell_answer_when_up(ep);
 }
 
@@ -447,6 +474,9 @@ void client_confirmed(ucp_ep *ep) noexcept
     }
     m.established = true;
     m.cm->established = true;
+    if (m.joining) {
+        begin_to_share(ep); // the client ends its own
+    }
     ep_connected(ep);
     if (std::unique_ptr<share_request> early = std::move(m.early_share)) {
         (void)ucs::guard([&] { on_share(ep, std::move(*early)); }); // else the client keeps its own

@@ -5,13 +5,14 @@
 //
 //   private data of the client                         of the server
 //   +----+--------+-----+---+------+-------+           +----+------+-----+------+-------+
-//   |ver |err_mode|flags| 0 | address, own |           |ver |status|  0  | address, own |
+//   |ver |err_mode|flags| 0 | address, own |           |ver |status|flags| address, own |
 //   |    |        |     |   | length u16   |           |    |      |     | length u16   |
 //   +----+--------+-----+---+------+-------+           +----+------+-----+------+-------+
 //   | client id u64                        |           | endpoint id u64               |
 //   | endpoint id u64                      |           | worker address ...            |
-//   | worker address ...                   |           | greeting ... (greeting.h)     |
-//   | greeting ... (greeting.h)            |
+//   | connection to share u64, 0: none     |           | greeting ... (greeting.h)     |
+//   | worker address ...                   |
+//   | greeting ... (greeting.h)            |           flags: 1, the connection is shared
 #pragma once
 
 #include "ucp/connect/cm_connection.h"
@@ -60,12 +61,14 @@ struct client_hello {
     bool has_client_id = false;
     uint64_t client_id = 0;
     uint64_t ep_id = 0;
+    uint64_t to_share = 0; // cm_connection.h; 0: none
     const uint8_t *address = nullptr;
     size_t address_length = 0;
     std::span<const uint8_t> greeting;
 };
 struct server_hello {
     uint64_t ep_id = 0;
+    bool shares = false; // what the client named
     const uint8_t *address = nullptr;
     size_t address_length = 0;
     std::span<const uint8_t> greeting;

@@ -24,17 +24,6 @@ size_t pack_notice(void *dest, void *arg)
     return sizeof(wireup_hdr);
 }
 
-// While the connection that knows them is still the endpoint's own.
-ucs_status_t keep_addresses(ucp_ep *ep)
-{
-    auto addresses = std::make_unique<cm_addresses>();
-    ucs_status_t status = query_addresses(ep, addresses.get());
-    if (status == UCS_OK) {
-        ep->control->by_cm->addresses = std::move(addresses);
-    }
-    return status;
-}
-
 } // namespace
 
 cm_connection::cm_connection(ucp_worker *w, cm_connections &all, uint64_t ep_id)
@@ -152,6 +141,10 @@ void cm_connections::share_no_more(const cm_connection *connection) noexcept
         first != to_peer.end() && first->second == connection) {
         to_peer.erase(first);
     }
+    if (auto there = to_address.find(connection->asked_at);
+        there != to_address.end() && there->second == connection) {
+        to_address.erase(there);
+    }
 }
 
 void cm_connections::retire(cm_connection *connection) noexcept
@@ -189,6 +182,76 @@ cm_connection *set_joining(ucp_ep *ep, cm_connection *connection) noexcept
     return move_to<&cm_control::joining, &cm_connection::joining>(*ep->control->by_cm, connection);
 }
 
+ucs_status_t keep_addresses(ucp_ep *ep)
+{
+    auto addresses = std::make_unique<cm_addresses>();
+    ucs_status_t status = query_addresses(ep, addresses.get());
+    if (status == UCS_OK) {
+        ep->control->by_cm->addresses = std::move(addresses);
+    }
+    return status;
+}
+
+cm_connection *to_share_at(cm_connections &all, const std::string &address) noexcept
+{
+    auto found = all.to_address.find(address);
+    bool usable = found != all.to_address.end() && !found->second->disconnected;
+    return usable ? found->second : nullptr;
+}
+
+void join(ucp_ep *ep, cm_connection *connection) noexcept
+{
+    set_joining(ep, connection);
+    ++connection->users;
+}
+
+cm_connection *agreed(ucp_worker *worker, uint64_t name, const unpacked_address &client)
+{
+    cm_connections &all = worker_cm(worker).connections;
+    auto found = all.by_id.find(name);
+    if (found == all.by_id.end()) {
+        return nullptr;
+    }
+    cm_connection &asked = *found->second;
+    bool usable = asked.peer_uuid == client.uuid && asked.established && !asked.disconnected &&
+                  !asked.lanes_suffice;
+    return usable && asked.open_lane(client) == UCS_OK ? &asked : nullptr;
+}
+
+cm_connection *begin_to_share(ucp_ep *ep) noexcept
+{
+    cm_connection *own = set_connection(ep, set_joining(ep, nullptr));
+    own->given_up = true;
+    own->users = 0;
+    return own;
+}
+
+ucs_status_t prepare_to_share(ucp_ep *ep, const unpacked_address &peer)
+{
+    const cm_control &m = *ep->control->by_cm;
+    if (!m.joining) {
+        return UCS_OK; // it has ended, which the server will tell by the end of the endpoint's own
+    }
+    if (m.joining->peer_uuid != peer.uuid) {
+        return UCS_ERR_CONNECTION_RESET; // the server agrees to what it cannot know
+    }
+    ucs_status_t status = m.joining->open_lane(peer);
+    return status == UCS_OK ? keep_addresses(ep) : status;
+}
+
+void settle_sharing(ucp_ep *ep, bool may) noexcept
+{
+    if (!ep->control->by_cm->joining) {
+        return;
+    }
+    cm_connections &all = worker_cm(ep->worker).connections;
+    if (may) {
+        all.retire(begin_to_share(ep));
+    } else {
+        all.release(set_joining(ep, nullptr));
+    }
+}
+
 // Whether the endpoint learns of the end of its peer without a connection: by its lane, or by a
 // watch over the peer's process.
 static bool lanes_tell(ucp_ep *ep, const unpacked_address &peer)
@@ -210,16 +273,18 @@ void share_connection(ucp_ep *ep, const unpacked_address &peer)
     cm_connections &all = worker_cm(ep->worker).connections;
     auto [first, none_yet] = all.to_peer.try_emplace(peer.uuid, m.cm);
     cm_connection *to_share = first->second;
-    if (none_yet) {
-        m.cm->lanes_suffice = m.lanes_suffice && lanes_tell(ep, peer);
+    bool possible = false;
+    if (!none_yet) {
+        possible = !to_share->lanes_suffice || lanes_tell(ep, peer);
+    } else if (m.lanes_suffice && lanes_tell(ep, peer)) {
+        possible = m.cm->lanes_suffice = true;
+    } else {
+        all.to_address.insert_or_assign(m.cm->asked_at, m.cm);
     }
-    bool possible =
-        none_yet ? m.cm->lanes_suffice : !to_share->lanes_suffice || lanes_tell(ep, peer);
     if (!possible || to_share->disconnected || to_share->open_lane(peer) != UCS_OK) {
         return;
     }
-    set_joining(ep, to_share);
-    ++to_share->users;
+    join(ep, to_share);
     ep->control->todo |= TODO_SHARE;
     ep_drain(ep);
 }
@@ -260,10 +325,8 @@ void on_share(ucp_ep *ep, share_request asked)
     if (its_own) {
         to_share.lanes_suffice = to_share.uct_given_up = true;
     } else {
-        cm_connection *own = set_connection(ep, &to_share);
-        own->given_up = true;
-        own->users = 0;
-        ++to_share.users;
+        join(ep, &to_share);
+        begin_to_share(ep);
     }
     ep->control->todo |= TODO_SHARED;
     ep_drain(ep);
@@ -279,17 +342,13 @@ void on_shared(ucp_ep *ep)
         return;
     }
     cm_connections &all = worker_cm(ep->worker).connections;
-    auto own = all.by_id.find(m->cm->id);
     if (m->joining == m->cm) {
         all.release(set_joining(ep, nullptr));
-        own->second->uct_given_up = true;
-        ep->worker->post_event({event::kind::connection_ended, UCS_OK, own->first});
+        m->cm->uct_given_up = true;
+        ep->worker->post_event({event::kind::connection_ended, UCS_OK, m->cm->id});
         return;
     }
-    set_connection(ep, set_joining(ep, nullptr));
-    all.ended.push_back(std::move(own->second)); // throws bad_alloc
-    all.by_id.erase(own);
-    ep->worker->schedule();
+    all.retire(begin_to_share(ep));
 }
 
 ucs_status_t query_addresses(const ucp_ep *ep, cm_addresses *out, which_addresses which) noexcept
@@ -321,11 +380,13 @@ void leave_connection(ucp_ep *ep) noexcept
         return;
     }
     cm_connections &all = worker_cm(ep->worker).connections;
+    // The peer may have what this one is only joining, and not miss this one's own.
+    cm_connection *told = m->joining ? m->joining : m->cm;
+    if (told->shared() && !told->disconnected && !ep->control->close_sent && ep->remote_id != 0) {
+        told->send_notice(notice_of(ep, wireup_kind::close));
+    }
     if (m->joining) {
         all.release(set_joining(ep, nullptr));
-    }
-    if (m->cm->shared() && !m->cm->disconnected && !ep->control->close_sent && ep->remote_id != 0) {
-        m->cm->send_notice(notice_of(ep, wireup_kind::close));
     }
     all.release(set_connection(ep, nullptr));
     // The one that it gave up, if the client has not read that it shares another: it learns of the

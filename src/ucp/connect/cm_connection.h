@@ -4,12 +4,21 @@
 // but what it is kept for afterwards, to learn of the end of the peer, one connection does for all
 // endpoints between the same two workers. So the second client endpoint to a worker asks to share
 // the first one's, and when the server agrees both sides give the second one's up: an endpoint that
-// idles has neither a descriptor nor a transport's buffers of its own.
+// idles has neither a descriptor nor a transport's buffers of its own. A client that knows such a
+// connection to the address it connects to asks in its request:
 //
-//   client                                server
-//     SHARE (name of the connection) -->    looks it up, keeps its own until the client ends it
-//                                    <--  SHARED
+//   client                                       server
+//     request (name of the connection)      -->    looks it up
+//                                           <--  answer (agreed)
+//     NOTIFY; ends its own                  -->    gives its own up
+//
+// Else, after the connection stands, over the lane:
+//
+//     SHARE (name of the connection)        -->    looks it up, gives its own up
+//                                           <--  SHARED
 //     ends its own
+//
+// What the server has given up it keeps until the client ends it.
 //
 // An endpoint that shares is not missed by its peer when it goes. If its close notice was not sent
 // on its own lane, the connection's lane sends it.
@@ -22,6 +31,7 @@
 #include "ucp/core/worker.h"
 
 #include <memory>
+#include <string>
 #include <sys/socket.h>
 #include <unordered_map>
 #include <vector>
@@ -53,6 +63,7 @@ class cm_connection {
     const uint64_t id;      // of the endpoint that it was made for
     uint64_t peer_id = 0;   // of that endpoint's peer: what the peer calls the connection
     uint64_t peer_uuid = 0; // of the peer's worker
+    std::string asked_at;   // client: the address that it was asked for at, as text
     uct_ep_h uct = nullptr;
     unsigned users = 1; // endpoints that have it, or have asked to share it
     ucs::list<cm_control, &cm_control::cm_node> members;      // that have it
@@ -84,13 +95,14 @@ class cm_connection {
 struct cm_connections {
     std::unordered_map<uct_ep_h, cm_connection *> by_lane;
     std::unordered_map<uint64_t, std::unique_ptr<cm_connection>> by_id;
-    std::unordered_map<uint64_t, cm_connection *> to_peer; // what clients share, by worker
-    std::vector<std::unique_ptr<cm_connection>> ended;     // for the next round
+    std::unordered_map<uint64_t, cm_connection *> to_peer;       // what clients share, by worker
+    std::unordered_map<std::string, cm_connection *> to_address; // the same, by address
+    std::vector<std::unique_ptr<cm_connection>> ended;           // for the next round
 
     cm_connection *open(ucp_worker *worker, uint64_t ep_id);
     void release(cm_connection *connection) noexcept; // of one user
     void share_no_more(const cm_connection *connection) noexcept;
-    // One that told all of its last notices goes in the next round.
+    // One that nobody has, or that told all of its last notices, goes in the next round.
     void retire(cm_connection *connection) noexcept;
     void on_lane_failed(uct_ep_h lane) noexcept
     {
@@ -104,6 +116,21 @@ struct cm_connections {
 // the one before, of which the endpoint still counts as a user.
 cm_connection *set_connection(ucp_ep *ep, cm_connection *connection) noexcept;
 cm_connection *set_joining(ucp_ep *ep, cm_connection *connection) noexcept;
+
+// In the handshake. A client asks to share what it has to that address; nullptr: nothing.
+cm_connection *to_share_at(cm_connections &all, const std::string &address) noexcept;
+// The endpoint joins the connection until it has it or leaves.
+void join(ucp_ep *ep, cm_connection *connection) noexcept;
+// What a client named, if the server agrees; nullptr: it does not.
+cm_connection *agreed(ucp_worker *worker, uint64_t name, const unpacked_address &client);
+// While the connection that knows them is still the endpoint's own.
+ucs_status_t keep_addresses(ucp_ep *ep);
+// The endpoint has what it joined. Returns its own, which is given up.
+cm_connection *begin_to_share(ucp_ep *ep) noexcept;
+// The server has agreed: what the client needs before it says so. Throws bad_alloc.
+ucs_status_t prepare_to_share(ucp_ep *ep, const unpacked_address &peer);
+// The client has joined what it may share, or may not.
+void settle_sharing(ucp_ep *ep, bool may) noexcept;
 
 // A client endpoint stands: share a connection, or have its own shared from now on.
 void share_connection(ucp_ep *ep, const unpacked_address &peer);

@@ -3,13 +3,9 @@
 // Client-server endpoints that give their connection up for their lanes (connect/greeting.h). The
 // descriptors show it, and nothing else does: each endpoint closes, fails and is told of its peer.
 #include "fabtests-ext/common/open_files.h"
-#include "fabtests-ext/common/ucp_pair.h"
-#include "ucp/connect/cm.h"
+#include "fabtests-ext/conformance/ucp/peers/client_server.h"
 #include "ucp/connect/greeting.h"
 #include "ucp/core/am_id.h"
-#include "ucp/endpoint/ep_control.h"
-
-#include <list>
 
 namespace {
 
@@ -31,40 +27,18 @@ ucs_status_t connect_by_lanes(entity &client, uint16_t port, ucp_ep_h *ep, error
     return ucp::create_ep(client.worker, &params, g, ep);
 }
 
-class ucp_lane_connection : public testing::TestWithParam<const char *> {
+class ucp_lane_connection : public client_server {
   protected:
-    struct ends {
-        ucp_ep_h client = nullptr, server = nullptr;
-        errors client_errors, server_errors;
-    };
-
-    static options with_tls()
-    {
-        options o;
-        o.tls = GetParam();
-        return o;
-    }
-
-    ucp_lane_connection() : c(with_tls()), s(with_tls()), listening(s) {}
-
-    ucs_status_t finish(ucs_status_ptr_t p) { return wait({&c, &s}, p); }
-    bool until(const std::function<bool()> &done) { return run_until({&c, &s}, done); }
-
     ends &begin(bool by_lanes)
     {
+        if (!by_lanes) {
+            return client_server::begin();
+        }
         ends &k = all.emplace_back();
-        EXPECT_EQ(UCS_OK,
-                  (by_lanes ? connect_by_lanes(c, listening.port, &k.client, &k.client_errors)
-                            : connect(c, listening.port, &k.client, &k.client_errors)));
+        EXPECT_EQ(UCS_OK, connect_by_lanes(c, listening.port, &k.client, &k.client_errors));
         EXPECT_TRUE(until([&] { return !listening.requests.empty(); }));
         EXPECT_EQ(UCS_OK, listening.accept(&k.server, &k.server_errors));
         return k;
-    }
-
-    void exchange(const ends &k)
-    {
-        ping(c, k.client, s);
-        ping(s, k.server, c);
     }
 
     // How many descriptors both ends of it keep.
@@ -87,8 +61,6 @@ class ucp_lane_connection : public testing::TestWithParam<const char *> {
         }
         return found;
     }
-    // Connections, also of which only a lane is left.
-    static size_t known(const entity &e) { return e.worker->cm->connections.by_id.size(); }
 
     // Its peer does not read meanwhile.
     static void fill(uct_ep_h lane)
@@ -105,22 +77,6 @@ class ucp_lane_connection : public testing::TestWithParam<const char *> {
         }
         EXPECT_EQ(UCS_ERR_NO_RESOURCE, sent);
     }
-
-    void close_all()
-    {
-        for (ends &k : all) {
-            ucs_status_ptr_t x = k.client ? close_nb(k.client) : nullptr;
-            ucs_status_ptr_t y = k.server ? close_nb(k.server) : nullptr;
-            EXPECT_EQ(UCS_OK, finish(x));
-            EXPECT_EQ(UCS_OK, finish(y));
-        }
-        all.clear();
-        EXPECT_TRUE(until([&] { return known(c) == 0 && known(s) == 0; }));
-    }
-
-    entity c, s;
-    server listening;
-    std::list<ends> all;
 };
 
 TEST_P(ucp_lane_connection, takes_two_descriptors_fewer)
@@ -262,6 +218,7 @@ TEST_P(ucp_lane_connection, an_endpoint_ends_whose_peer_shares_a_lost_connection
 {
     open(false);
     const ends &first = all.front();
+    c.worker->cm->connections.to_address.clear(); // it asks over its lane
     const ends &second = begin(false);
     ASSERT_TRUE(run_until({&c}, [&] { return second.client->control->by_cm->joining != nullptr; }));
     const ucp::cm_connection *own = second.server->control->by_cm->cm;

@@ -82,11 +82,11 @@ const meeting meetings[] = {
     {"hello_of_the_client",
      {says::client, cm, hello},
      UCS_ERR_REJECTED,
-     "the peer speaks version 3 of the connection protocol, this library 2"},
+     "the peer speaks version 4 of the connection protocol, this library 3"},
     {"hello_of_the_server",
      {says::server, cm, hello},
      UCS_ERR_UNSUPPORTED,
-     "the peer speaks version 3 of the connection protocol, this library 2"},
+     "the peer speaks version 4 of the connection protocol, this library 3"},
 };
 
 class ucp_versions_met : public testing::TestWithParam<meeting> {};

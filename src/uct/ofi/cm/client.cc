@@ -181,6 +181,25 @@ void cm_conn::on_answer(const void *data, size_t length)
     }
 }
 
+// Sockets keep what was sent when they are closed. A core that drops it keeps the connection until
+// the peer ends it. False: nothing is on its way.
+bool cm_conn::stay_for_notify()
+{
+    if (server_ || engine_.provider().sockets() || phase_ != cm_phase::open ||
+        !channel_.is_open()) {
+        return false;
+    }
+    ucs_status_t status = ucs::guard([&] {
+        channel_.send({cm_wire::type::disconnect, 0, 0, nullptr, 0});
+    });
+    if (status != UCS_OK || !step(cm_event::part)) {
+        return false;
+    }
+    due_ = 0;
+    user_ = nullptr;
+    return ucs::guard([&] { engine_.let_linger(this); }) == UCS_OK;
+}
+
 void cm_conn::deliver_connect(cm_engine::lock &held)
 {
     if (!user_) {

@@ -99,6 +99,7 @@ bool cm_conn::step(cm_event event, ucs_status_t status)
     phase_ = next->to;
     if (phase_ == cm_phase::over || phase_ == cm_phase::gone) {
         engine_.end_deadline(this);
+        remember_name();
         channel_.close();
     }
     act(next->action, status);
@@ -406,7 +407,19 @@ ucs_status_t cm_conn::disconnect()
 
 void cm_conn::detach()
 {
-    engine_.retire(this);
+    if (!stay_for_notify()) {
+        engine_.retire(this);
+    }
+}
+
+// A client may end a connection before the program that has accepted it asks where it is.
+void cm_conn::remember_name()
+{
+    size_t length = sizeof(local_);
+    if (phase_ == cm_phase::over && server_ && user_ && channel_.is_open() &&
+        fi_getname(&channel_.endpoint()->fid, &local_, &length) != 0) {
+        local_ = {};
+    }
 }
 
 ucs_status_t cm_conn::query(uct_ep_attr_t *attr) const
@@ -418,13 +431,17 @@ ucs_status_t cm_conn::query(uct_ep_attr_t *attr) const
     bool certain = server_ || channel_.up() ||
                    (phase_ == cm_phase::connecting && engine_.provider().sockets());
     bool asks_local = attr->field_mask & UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR;
-    if (!(is_connecting(phase_) && !asks_local) && (!channel_.is_open() || !certain)) {
+    bool remembered = server_ && local_.ss_family != AF_UNSPEC;
+    if (!(is_connecting(phase_) && !asks_local) && !remembered &&
+        (!channel_.is_open() || !certain)) {
         return UCS_ERR_NOT_CONNECTED;
     }
     if (attr->field_mask & UCT_EP_ATTR_FIELD_TX_TOKEN) {
         return UCS_ERR_UNSUPPORTED;
     }
-    if (asks_local) {
+    if (asks_local && remembered) {
+        attr->local_address = local_;
+    } else if (asks_local) {
         size_t length = sizeof(attr->local_address);
         attr->local_address = {};
         if (fi_getname(&channel_.endpoint()->fid, &attr->local_address, &length) != 0) {

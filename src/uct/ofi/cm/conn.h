@@ -126,6 +126,8 @@ class cm_conn {
     void notice(unsigned bits);
     void leave_listener();
     void linger();
+    bool stay_for_notify();
+    void remember_name();
     void expect_message();
 
     void deliver_resolve(cm_engine::lock &held);

@@ -43,6 +43,7 @@ constexpr cm_phase_table::row phase_rows[] = {
     {p::continuing, e::give_up, p::over, a::none},
     {p::answering, e::give_up, p::over, a::none},
     {p::established, e::give_up, p::over, a::none},
+    {p::open, e::part, p::lingering, a::none},
     // Server.
     {p::arrived, e::connect, p::collecting, a::none},
     {p::arrived, e::refuse, p::lingering, a::none},
@@ -106,10 +107,10 @@ constexpr const char *phase_names[] = {
     "accepting", "open",        "left",     "over",       "lingering",  "gone"};
 static_assert(std::size(phase_names) == cm_phase_table::states);
 
-constexpr const char *event_names[] = {"CONNECT", "ACCEPT", "CONTINUE",   "REJECT",   "REPLY",
-                                       "DATA",    "NOTIFY", "DISCONNECT", "complete", "route",
-                                       "broken",  "late",   "prepare",    "go",       "give_up",
-                                       "confirm", "offer",  "accepted",   "refuse",   "retire"};
+constexpr const char *event_names[] = {
+    "CONNECT",    "ACCEPT",   "CONTINUE", "REJECT", "REPLY",    "DATA",    "NOTIFY",
+    "DISCONNECT", "complete", "route",    "broken", "late",     "prepare", "go",
+    "give_up",    "confirm",  "part",     "offer",  "accepted", "refuse",  "retire"};
 static_assert(std::size(event_names) == cm_phase_table::events);
 
 } // namespace

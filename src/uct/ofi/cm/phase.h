@@ -6,6 +6,7 @@
 //               └ prepared ─ ready ─┘      └ continuing ┘                 ├─ open ─ left ─ over
 //   server   arrived ─ collecting ─ requested ─ offered ─ accepting ──────┘
 //                └──────────┴───────────┴──────────┴─ lingering ─ over
+//   client   open ─ lingering ─ over, where the core drops with an endpoint what it has not sent
 //
 // A connection goes from every phase to over when it breaks, and to gone when nobody holds it any
 // more.
@@ -41,7 +42,8 @@ enum class cm_phase : uint8_t {
     open,      // both sides know
     left,      // the peer has said DISCONNECT
     over,      // broken, refused or given up: no message comes or goes
-    lingering, // server: the last message, a refusal, is on its way
+    lingering, // the last message is on its way: a server's refusal, what a client said before it
+               // left
     gone,      // closed; only memory is left
     count
 };
@@ -66,6 +68,7 @@ enum class cm_event : uint8_t {
     go,       // client: the program was told of the way and does not object
     give_up,  // client: there is no way, or the program objects
     confirm,  // client: NOTIFY is to be sent
+    part,     // client: nobody holds it, but NOTIFY may still be on its way
     offer,    // server: the program is told of the request
     accepted, // server
     refuse,   // server, through a connection: the core's own refusal ends in retire

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Client-server endpoints between the same two workers, as their connections are seen from inside.
+#pragma once
+
+#include "fabtests-ext/common/ucp_pair.h"
+#include "ucp/connect/cm.h"
+#include "ucp/endpoint/ep_control.h"
+
+#include <list>
+
+namespace ucp_test {
+
+class client_server : public testing::TestWithParam<const char *> {
+  protected:
+    struct ends {
+        ucp_ep_h client = nullptr, server = nullptr;
+        errors client_errors, server_errors;
+    };
+
+    static options with_tls()
+    {
+        options o;
+        o.tls = GetParam();
+        return o;
+    }
+
+    client_server() : c(with_tls()), s(with_tls()), listening(s) {}
+
+    ucs_status_t finish(ucs_status_ptr_t p) { return wait({&c, &s}, p); }
+    bool until(const std::function<bool()> &done) { return run_until({&c, &s}, done); }
+
+    // A client that the server has not answered yet.
+    ends &ask()
+    {
+        ends &k = all.emplace_back();
+        EXPECT_EQ(UCS_OK, connect(c, listening.port, &k.client, &k.client_errors));
+        EXPECT_TRUE(until([&] { return !listening.requests.empty(); }));
+        return k;
+    }
+
+    ends &begin()
+    {
+        ends &k = ask();
+        EXPECT_EQ(UCS_OK, listening.accept(&k.server, &k.server_errors));
+        return k;
+    }
+
+    void exchange(const ends &k)
+    {
+        ping(c, k.client, s);
+        ping(s, k.server, c);
+    }
+
+    // Connections, also of which only a lane is left.
+    static size_t known(const entity &e) { return e.worker->cm->connections.by_id.size(); }
+    static ucp::cm_connection *connection_of(const ucp_ep *ep) { return ep->control->by_cm->cm; }
+    static bool has_its_own(const ucp_ep *ep)
+    {
+        return connection_of(ep) && connection_of(ep)->id == ep->local_id;
+    }
+
+    void close_all()
+    {
+        for (ends &k : all) {
+            ucs_status_ptr_t x = k.client ? close_nb(k.client) : nullptr;
+            ucs_status_ptr_t y = k.server ? close_nb(k.server) : nullptr;
+            EXPECT_EQ(UCS_OK, finish(x));
+            EXPECT_EQ(UCS_OK, finish(y));
+        }
+        all.clear();
+        EXPECT_TRUE(until([&] { return known(c) == 0 && known(s) == 0; }));
+    }
+
+    entity c, s;
+    server listening;
+    std::list<ends> all;
+};
+
+} // namespace ucp_test
