@@ -14,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 namespace {
 
@@ -122,6 +123,31 @@ TEST(async_watch, timer_repeats)
         ticks.wait(seen);
     }
     EXPECT_GE(ticks, 3);
+}
+
+// The first one is set to an hour: the thread waits for that, and the others are due before.
+TEST(async_watch, timers_take_no_descriptor_each_and_do_not_wait_for_one_another)
+{
+    constexpr unsigned count = 100;
+    constexpr uint64_t hour_ns = 3'600'000'000'000;
+    std::atomic<unsigned> calls{0};
+    auto call = [](void *arg, uint32_t) {
+        auto *number = static_cast<std::atomic<unsigned> *>(arg);
+        ++*number;
+        number->notify_all();
+    };
+    auto late = ucs::async_watch::timer(hour_ns, call, &calls);
+    size_t with_one = open_files();
+    std::vector<ucs::async_watch> timers;
+    for (unsigned i = 0; i < count; ++i) {
+        timers.push_back(ucs::async_watch::timer(0, call, &calls));
+        timers.back().set_once((count - i) * 100'000); // each before the one that was set last
+    }
+    EXPECT_EQ(with_one, open_files());
+    for (unsigned seen = 0; seen < count; seen = calls) {
+        calls.wait(seen);
+    }
+    EXPECT_EQ(count, calls);
 }
 
 // At all that is ready now: twice, as it may have begun the first look before. `other` is watched.
