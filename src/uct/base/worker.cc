@@ -2,7 +2,10 @@
 // The worker's loop and its lists of callbacks.
 #include "uct/base/worker.h"
 
+#include "ucs/sys.h"
+
 #include <algorithm>
+#include <utility>
 
 namespace uct {
 
@@ -60,6 +63,13 @@ void worker::hasten(void *arg)
     }
 }
 
+void worker::rest(void *arg)
+{
+    for (progress_source &s : slow_) {
+        s.resting = s.resting || s.arg == arg;
+    }
+}
+
 int worker::register_safe(ucs_callback_t callback, void *arg, unsigned flags)
 {
     std::lock_guard guard(mutex_);
@@ -107,28 +117,55 @@ UCS_ALWAYS_INLINE bool worker::slow_due(unsigned fast_work)
 {
     if (fast_work > 0) {
         busy_ = busy_rounds;
-    } else if (busy_ > 0) {
-        --busy_;
+    } else if (busy_ > 0 && UCS_UNLIKELY(--busy_ == 0)) {
+        end_busy();
     }
-    return UCS_UNLIKELY(busy_ == 0) || ++busy_round_ >= next_slow_;
+    return UCS_UNLIKELY(++round_ >= next_slow_);
+}
+
+// From now on each slow source is polled in every round, but those that rest.
+UCS_NOINLINE void worker::end_busy()
+{
+    for (progress_source &s : slow_) {
+        s.interval = 1;
+        s.due = 0;
+    }
+    next_slow_ = 0;
+}
+
+unsigned worker::next_interval(progress_source &s, unsigned work) const
+{
+    constexpr uint64_t short_ns = 10'000; // of all rounds from one poll to the next
+    if (work > 0) {
+        return 1;
+    }
+    if (busy_ > 0) {
+        return std::min(2 * s.interval, max_interval);
+    }
+    if (!s.resting) {
+        return 1;
+    }
+    uint64_t now = ucs::monotonic_ns();
+    uint64_t since = now - std::exchange(s.polled_ns, now);
+    return since < short_ns ? std::min(2 * s.interval, max_rest) : 1;
 }
 
 UCS_NOINLINE unsigned worker::poll_slow()
 {
     unsigned count = 0;
     for (size_t i = 0; i < slow_.size(); ++i) {
-        if (busy_ > 0 && slow_[i].due > busy_round_) {
+        if (slow_[i].due > round_) {
             continue;
         }
         void *arg = slow_[i].arg;
+        slow_[i].resting = false;
         unsigned work = slow_[i].poll(arg);
         count += work;
         if (i >= slow_.size() || slow_[i].arg != arg) {
             continue; // removed by its own callback
         }
-        slow_[i].interval =
-            work > 0 || busy_ == 0 ? 1 : std::min(2 * slow_[i].interval, max_interval);
-        slow_[i].due = busy_round_ + slow_[i].interval;
+        slow_[i].interval = next_interval(slow_[i], work);
+        slow_[i].due = round_ + slow_[i].interval;
     }
     next_slow_ = UINT64_MAX;
     for (const progress_source &s : slow_) {

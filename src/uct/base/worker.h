@@ -17,13 +17,16 @@
 namespace uct {
 
 // Something a worker polls. A slow one costs a system call each time: while a fast one has traffic
-// it is polled ever less often, but at least every max_interval rounds.
+// it is polled ever less often, but at least every max_interval rounds. One that rests, too, while
+// rounds are short, but at least every max_rest of them.
 struct progress_source {
     unsigned (*poll)(void *arg);
     void *arg;
     bool slow;
-    unsigned interval = 1; // busy rounds from one poll to the next
-    uint64_t due = 0;      // the busy round of the next one
+    bool resting = false;   // it said so in its last poll
+    unsigned interval = 1;  // rounds from one poll to the next
+    uint64_t due = 0;       // the round of the next one
+    uint64_t polled_ns = 0; // resting: when the last one was
 };
 
 // What interfaces of a worker have in common: the first one makes it, the last one owns it.
@@ -46,6 +49,8 @@ class worker final : public uct_worker {
     void remove_source(unsigned (*poll)(void *), void *arg);
     // A slow source has something to do: it is polled in the next round.
     void hasten(void *arg);
+    // A slow source that is polled just now only waits for peers that it does not know.
+    void rest(void *arg);
 
     // From any thread: callback runs in every (or with UCS_CALLBACKQ_FLAG_ONESHOT in one) later
     // round until it is removed. The id is positive. Throws bad_alloc.
@@ -75,19 +80,22 @@ class worker final : public uct_worker {
     };
 
     static constexpr unsigned max_interval = 512;
+    static constexpr unsigned max_rest = 64;
     static constexpr unsigned busy_rounds = 256;
 
     bool slow_due(unsigned fast_work);
+    void end_busy();
+    unsigned next_interval(progress_source &s, unsigned work) const;
     unsigned poll_slow();
     unsigned progress_registered();
     bool next_registered(int after, int newest, registered *next);
 
     std::vector<progress_source> fast_;
     std::vector<progress_source> slow_;
-    size_t sources_ = 0;      // there is room for, in each of the lists
-    unsigned busy_ = 0;       // rounds for which the fast sources still count as busy
-    uint64_t busy_round_ = 0; // busy rounds so far
-    uint64_t next_slow_ = 0;  // the busy round in which the next slow source is due
+    size_t sources_ = 0;     // there is room for, in each of the lists
+    unsigned busy_ = 0;      // rounds for which the fast sources still count as busy
+    uint64_t round_ = 0;     // so far
+    uint64_t next_slow_ = 0; // the round in which the next slow source is due
 
     std::atomic<bool> attention_ = false; // the lists below have something
     std::mutex mutex_;

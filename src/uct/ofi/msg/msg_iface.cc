@@ -280,6 +280,7 @@ connection &msg_iface::connect_to(const device_address &device, const msg_addres
     auto fresh = std::make_unique<connection>(address.id);
     begin(*fresh, make_sockaddr(device, address.port));
     connection &c = *(connections_[address.id] = std::move(fresh));
+    owner.hasten(static_cast<uct::iface *>(this));
     set_deadline(c, timeout_ns_ == UINT64_MAX ? UINT64_MAX : ucs::monotonic_ns() + timeout_ns_);
     return c;
 }
@@ -338,6 +339,9 @@ unsigned msg_iface::progress()
     }
     count += progress_flushes() + progress_pending();
     send_gathered(); // of the handlers
+    if (count == 0 && connections_.empty() && pending_.empty() && broken_.empty()) {
+        this->owner.rest(static_cast<uct::iface *>(this));
+    }
     return count;
 }
 
@@ -405,6 +409,8 @@ ucs_status_t msg_iface::event_fd_get(int *fd_p)
 
 ucs_status_t msg_iface::event_arm(unsigned)
 {
+    owner.hasten(
+        static_cast<uct::iface *>(this)); // what wakes the program is seen in the next round
     send_gathered();
     end_silent();
     if (has_untried()) { // what made room for it has been read already
