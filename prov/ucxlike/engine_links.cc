@@ -23,7 +23,8 @@ link *engine::add(const ucp_ep_params_t &params, conn *owner, acceptor *home,
     if (!words.empty()) {
         mine = {words.data(), words.size(), on_answered, l};
     }
-    mine.lanes_suffice = home; // a connected endpoint may leave by ending its connection
+    // A connected endpoint may leave by ending its connection.
+    mine.trust = home ? ucp::lane_trust::all : ucp::lane_trust::none;
     *status = ucp::create_ep(worker, &p, mine, &l->ep);
     if (*status != UCS_OK) {
         return nullptr;

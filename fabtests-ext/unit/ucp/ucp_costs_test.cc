@@ -88,12 +88,14 @@ TEST(ucp_costs, the_failure_of_a_lane_that_is_gone_fails_nothing)
     EXPECT_EQ(UCS_OK, all.eps[1]->status);
 }
 
-// Clients of one server, each with some endpoints that share a connection.
+// Clients of one server, each with some endpoints that share a connection. Over shared memory of
+// one process, whose lanes do not tell of an end: the connection is kept.
+constexpr const char *keeping = "sm";
 struct clients {
     clients(entity &s, size_t workers, size_t each) : owner(s), listening(s)
     {
         for (size_t i = 0; i < workers; ++i) {
-            client &c = all.emplace_back(quiet("tcp"));
+            client &c = all.emplace_back(quiet(keeping));
             for (size_t k = 0; k < each; ++k) {
                 connection &made = c.connections.emplace_back(c.of, s, listening);
                 ping(c.of, made.client, s);
@@ -137,7 +139,7 @@ struct clients {
 
 TEST(ucp_costs, the_end_of_a_connection_looks_at_the_endpoints_that_share_it_alone)
 {
-    entity s(quiet("tcp"));
+    entity s(quiet(keeping));
     clients peers(s, 4, 3);
     clients::client &gone = *std::next(peers.all.begin(), 2);
     ucp::cm_connection *ended = gone.connections.front().server->control->by_cm->cm;
@@ -153,7 +155,7 @@ TEST(ucp_costs, the_end_of_a_connection_looks_at_the_endpoints_that_share_it_alo
 
 TEST(ucp_costs, a_connection_knows_its_endpoints_and_its_lane_while_they_last)
 {
-    entity s(quiet("tcp"));
+    entity s(quiet(keeping));
     ucp::cm_connections *known = nullptr;
     {
         clients peers(s, 2, 3);

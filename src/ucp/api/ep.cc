@@ -285,7 +285,11 @@ ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *params, u
                       "ucp_ep_create: params->err_mode %u is not an error handling mode", mode);
     }
     ucs::opt_guard guard(worker->lock);
-    return ucs::guard([&] { *ep_p = create_ep(worker, params, {}); });
+    ucp::greeting mine;
+    bool fails_with_peer = given(params, UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE) &&
+                           params->err_mode == UCP_ERR_HANDLING_MODE_PEER;
+    mine.trust = fails_with_peer ? ucp::lane_trust::networks : ucp::lane_trust::none;
+    return ucs::guard([&] { *ep_p = create_ep(worker, params, mine); });
 }
 
 ucs_status_ptr_t ucp_ep_modify_nb(ucp_ep_h ep, const ucp_ep_params_t *params)

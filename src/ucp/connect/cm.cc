@@ -74,7 +74,7 @@ void keep_callback(ucp_ep *ep, const greeting &mine)
 {
     ep->control->by_cm->answered = mine.answered;
     ep->control->by_cm->answered_arg = mine.arg;
-    ep->control->by_cm->lanes_suffice = mine.lanes_suffice;
+    ep->control->by_cm->trust = mine.trust;
 }
 
 ucs_status_t keep_answer(ucp_ep *ep, std::span<const uint8_t> data)
@@ -292,7 +292,7 @@ void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &cl
     ep->remote_id = client.ep_id;
 
     cm &m = worker_cm(ep->worker);
-    cm_connection *to_share = client.to_share ? agreed(ep->worker, client.to_share, peer) : nullptr;
+    cm_connection *to_share = client.to_share ? agreed(ep, client.to_share, peer) : nullptr;
     uint16_t flags = to_share ? SHARES : 0;
     std::vector<uint8_t> data =
         hello(m, server_head{WIRE_VERSION, 0, flags, 0, 0, ep->local_id}, mine);

@@ -54,7 +54,9 @@ void cm_connection::close_uct() noexcept
 
 void cm_connection::on_lane_failed() noexcept
 {
+    lane_failed_ = true;
     unsent_.clear();
+    all_.share_no_more(this);
     if (users == 0) {
         all_.retire(this);
     }
@@ -195,8 +197,7 @@ ucs_status_t keep_addresses(ucp_ep *ep)
 cm_connection *to_share_at(cm_connections &all, const std::string &address) noexcept
 {
     auto found = all.to_address.find(address);
-    bool usable = found != all.to_address.end() && !found->second->disconnected;
-    return usable ? found->second : nullptr;
+    return found != all.to_address.end() && found->second->usable() ? found->second : nullptr;
 }
 
 void join(ucp_ep *ep, cm_connection *connection) noexcept
@@ -205,17 +206,32 @@ void join(ucp_ep *ep, cm_connection *connection) noexcept
     ++connection->users;
 }
 
-cm_connection *agreed(ucp_worker *worker, uint64_t name, const unpacked_address &client)
+// Whether the endpoint learns of the end of its peer without a connection: by its lane, or by a
+// watch over the peer's process.
+static bool lanes_tell(ucp_ep *ep, const unpacked_address &peer, lane_trust trust = lane_trust::all)
 {
-    cm_connections &all = worker_cm(worker).connections;
+    const iface &lane = *ep->am_lane().iface;
+    if (!on_node(ep->worker->context->resources[lane.resource].cls)) {
+        return trust != lane_trust::none && (lane.attr.cap.flags & UCT_IFACE_FLAG_EP_KEEPALIVE);
+    }
+    if (trust != lane_trust::all) {
+        return false;
+    }
+    watch_peer(ep, peer);
+    return ep->control->extras && ep->control->extras->watch;
+}
+
+cm_connection *agreed(ucp_ep *ep, uint64_t name, const unpacked_address &client)
+{
+    cm_connections &all = worker_cm(ep->worker).connections;
     auto found = all.by_id.find(name);
     if (found == all.by_id.end()) {
         return nullptr;
     }
     cm_connection &asked = *found->second;
-    bool usable = asked.peer_uuid == client.uuid && asked.established && !asked.disconnected &&
-                  !asked.lanes_suffice;
-    return usable && asked.open_lane(client) == UCS_OK ? &asked : nullptr;
+    bool possible = asked.peer_uuid == client.uuid && asked.usable() &&
+                    (!asked.lanes_suffice || lanes_tell(ep, client));
+    return possible && asked.open_lane(client) == UCS_OK ? &asked : nullptr;
 }
 
 cm_connection *begin_to_share(ucp_ep *ep) noexcept
@@ -232,8 +248,11 @@ ucs_status_t prepare_to_share(ucp_ep *ep, const unpacked_address &peer)
     if (!m.joining) {
         return UCS_OK; // it has ended, which the server will tell by the end of the endpoint's own
     }
-    if (m.joining->peer_uuid != peer.uuid) {
-        return UCS_ERR_CONNECTION_RESET; // the server agrees to what it cannot know
+    if (m.joining->peer_uuid != peer.uuid || !m.joining->usable()) {
+        return UCS_ERR_CONNECTION_RESET; // the server agrees to what it cannot know, or to what broke
+    }
+    if (m.joining->lanes_suffice && !lanes_tell(ep, peer)) {
+        return UCS_ERR_UNREACHABLE; // by a lane as those that the others have
     }
     ucs_status_t status = m.joining->open_lane(peer);
     return status == UCS_OK ? keep_addresses(ep) : status;
@@ -252,18 +271,6 @@ void settle_sharing(ucp_ep *ep, bool may) noexcept
     }
 }
 
-// Whether the endpoint learns of the end of its peer without a connection: by its lane, or by a
-// watch over the peer's process.
-static bool lanes_tell(ucp_ep *ep, const unpacked_address &peer)
-{
-    const iface &lane = *ep->am_lane().iface;
-    if (!on_node(ep->worker->context->resources[lane.resource].cls)) {
-        return lane.attr.cap.flags & UCT_IFACE_FLAG_EP_KEEPALIVE;
-    }
-    watch_peer(ep, peer);
-    return ep->control->extras && ep->control->extras->watch;
-}
-
 void share_connection(ucp_ep *ep, const unpacked_address &peer)
 {
     cm_control &m = *ep->control->by_cm;
@@ -274,19 +281,31 @@ void share_connection(ucp_ep *ep, const unpacked_address &peer)
     auto [first, none_yet] = all.to_peer.try_emplace(peer.uuid, m.cm);
     cm_connection *to_share = first->second;
     bool possible = false;
-    if (!none_yet) {
-        possible = !to_share->lanes_suffice || lanes_tell(ep, peer);
-    } else if (m.lanes_suffice && lanes_tell(ep, peer)) {
-        possible = m.cm->lanes_suffice = true;
-    } else {
+    if (none_yet) {
+        possible = m.cm->lanes_suffice = lanes_tell(ep, peer, m.trust);
         all.to_address.insert_or_assign(m.cm->asked_at, m.cm);
+    } else {
+        possible = !to_share->lanes_suffice || lanes_tell(ep, peer);
     }
-    if (!possible || to_share->disconnected || to_share->open_lane(peer) != UCS_OK) {
+    if (!possible || !to_share->usable() || to_share->open_lane(peer) != UCS_OK) {
         return;
     }
     join(ep, to_share);
     ep->control->todo |= TODO_SHARE;
     ep_drain(ep);
+}
+
+// Those that have the connection of the endpoint, or will have it.
+static bool all_are_told(const cm_connection &connection, const unpacked_address &peer)
+{
+    bool told = true;
+    for (const cm_control *member : connection.members) {
+        told = told && lanes_tell(member->ep, peer);
+    }
+    for (const cm_control *later : connection.joining) {
+        told = told && lanes_tell(later->ep, peer);
+    }
+    return told;
 }
 
 void on_share(ucp_ep *ep, share_request asked)
@@ -299,7 +318,7 @@ void on_share(ucp_ep *ep, share_request asked)
         m.early_share = std::make_unique<share_request>(std::move(asked));
         return;
     }
-    if (ep->origin != ep_origin::server || !m.cm || m.cm->id != ep->local_id || m.cm->users != 1) {
+    if (ep->origin != ep_origin::server || !m.cm || m.cm->id != ep->local_id) {
         return; // it has none of its own; else, below, the client keeps the one it has
     }
     cm_connections &all = worker_cm(ep->worker).connections;
@@ -316,9 +335,10 @@ void on_share(ucp_ep *ep, share_request asked)
     note_origin(reinterpret_cast<const sockaddr *>(&ends.remote), &peer);
     cm_connection &to_share = *found->second;
     const bool its_own = &to_share == m.cm;
+    const bool told =
+        its_own ? all_are_told(to_share, peer) : !to_share.lanes_suffice || lanes_tell(ep, peer);
     if (to_share.peer_uuid != peer.uuid || peer.uuid != ep->control->peer_uuid ||
-        !to_share.established || to_share.disconnected ||
-        ((its_own || to_share.lanes_suffice) && !lanes_tell(ep, peer)) ||
+        !to_share.usable() || (m.cm->users != 1 && !its_own) || !told ||
         to_share.open_lane(peer) != UCS_OK || keep_addresses(ep) != UCS_OK) {
         return;
     }

@@ -58,6 +58,8 @@ class cm_connection {
     void on_lane_failed() noexcept;
     // Nobody has it, but a notice still has to go that nothing else stands for.
     bool still_tells() const noexcept { return uct_given_up && !unsent_.empty(); }
+    // Another endpoint may share it.
+    bool usable() const noexcept { return established && !disconnected && !lane_failed_; }
 
     ucp_worker *const worker;
     const uint64_t id;      // of the endpoint that it was made for
@@ -87,6 +89,7 @@ class cm_connection {
     event_promise promise_;
     cm_connections &all_;
     bool armed_ = false;
+    bool lane_failed_ = false;
     uct_ep_h lane_ = nullptr;
     std::vector<wireup_hdr> unsent_;
 };
@@ -121,8 +124,8 @@ cm_connection *set_joining(ucp_ep *ep, cm_connection *connection) noexcept;
 cm_connection *to_share_at(cm_connections &all, const std::string &address) noexcept;
 // The endpoint joins the connection until it has it or leaves.
 void join(ucp_ep *ep, cm_connection *connection) noexcept;
-// What a client named, if the server agrees; nullptr: it does not.
-cm_connection *agreed(ucp_worker *worker, uint64_t name, const unpacked_address &client);
+// What a client named, if the server agrees; nullptr: it does not. The endpoint has its lanes.
+cm_connection *agreed(ucp_ep *ep, uint64_t name, const unpacked_address &client);
 // While the connection that knows them is still the endpoint's own.
 ucs_status_t keep_addresses(ucp_ep *ep);
 // The endpoint has what it joined. Returns its own, which is given up.

@@ -17,6 +17,13 @@
 
 namespace ucp {
 
+// A client's connection is given up for its lanes, where those tell of the peer's end themselves.
+enum class lane_trust : uint8_t {
+    none,     // it is kept
+    networks, // for lanes over a network
+    all       // also on a node, where the peer's process is watched
+};
+
 struct greeting {
     const void *data = nullptr; // sent; copied
     size_t length = 0;
@@ -26,8 +33,7 @@ struct greeting {
     // peer has gone before that, it is called right before the error callback.
     void (*answered)(void *arg, const void *data, size_t length) = nullptr;
     void *arg = nullptr;
-    // Of a client: its connection is given up for the lanes, where they tell of the peer's end.
-    bool lanes_suffice = false;
+    lane_trust trust = lane_trust::none; // of a client
 };
 
 // ucp_ep_create() of a client endpoint or from a connection request. UCS_ERR_EXCEEDS_LIMIT: the

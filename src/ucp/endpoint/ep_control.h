@@ -36,6 +36,7 @@ enum class close_reason : uint8_t { graceful, forced, worker_gone };
 enum class close_phase : uint8_t { none, flushing, disconnecting };
 
 class cm_connection; // cm_connection.h
+enum class lane_trust : uint8_t;
 
 // Between which addresses an endpoint was connected that has given its connection up.
 struct cm_addresses {
@@ -91,7 +92,7 @@ struct cm_control {
     void *answered_arg = nullptr;
     std::unique_ptr<std::vector<uint8_t>> answer; // to be told when the lane is up
     bool answer_needs_room = false;               // which shows when that has room
-    bool lanes_suffice = false;                   // greeting.h
+    lane_trust trust = {};                        // greeting.h
     bool established = false;
     bool disconnected = false;
 };

@@ -5,11 +5,30 @@
 
 #include "fabtests-ext/common/ucp_pair.h"
 #include "ucp/connect/cm.h"
+#include "ucp/connect/greeting.h"
 #include "ucp/endpoint/ep_control.h"
 
 #include <list>
 
 namespace ucp_test {
+
+// trust: of the endpoint in its lanes (connect/greeting.h).
+inline ucs_status_t connect_trusting(ucp::lane_trust trust, entity &client, uint16_t port,
+                                     ucp_ep_h *ep, errors *seen)
+{
+    sockaddr_in to = host_address(port);
+    ucp_ep_params_t params = {};
+    params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
+                        UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+    params.sockaddr.addr = reinterpret_cast<sockaddr *>(&to);
+    params.sockaddr.addrlen = sizeof(to);
+    params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+    seen->watch(&params, UCP_ERR_HANDLING_MODE_PEER);
+    ucp::greeting g;
+    g.trust = trust;
+    return ucp::create_ep(client.worker, &params, g, ep);
+}
 
 class client_server : public testing::TestWithParam<const char *> {
   protected:
@@ -31,17 +50,17 @@ class client_server : public testing::TestWithParam<const char *> {
     bool until(const std::function<bool()> &done) { return run_until({&c, &s}, done); }
 
     // A client that the server has not answered yet.
-    ends &ask()
+    ends &ask(ucp::lane_trust trust)
     {
         ends &k = all.emplace_back();
-        EXPECT_EQ(UCS_OK, connect(c, listening.port, &k.client, &k.client_errors));
+        EXPECT_EQ(UCS_OK, connect_trusting(trust, c, listening.port, &k.client, &k.client_errors));
         EXPECT_TRUE(until([&] { return !listening.requests.empty(); }));
         return k;
     }
 
-    ends &begin()
+    ends &begin(ucp::lane_trust trust)
     {
-        ends &k = ask();
+        ends &k = ask(trust);
         EXPECT_EQ(UCS_OK, listening.accept(&k.server, &k.server_errors));
         return k;
     }

@@ -11,10 +11,13 @@ using namespace ucp_test;
 
 class ucp_asked_connection : public client_server {
   protected:
+    // The connection is kept, so that its end can be told.
+    static constexpr ucp::lane_trust trust = ucp::lane_trust::none;
+
     // The first endpoints, whose connection the others share.
     const ends &open_first()
     {
-        exchange(begin());
+        exchange(begin(trust));
         EXPECT_TRUE(until([&] { return connection_of(all.front().server)->established; }));
         return all.front();
     }
@@ -22,7 +25,7 @@ class ucp_asked_connection : public client_server {
     // The client has what it asked for, the server has not read that yet.
     const ends &begin_half()
     {
-        const ends &k = begin();
+        const ends &k = begin(trust);
         EXPECT_TRUE(run_until({&c}, [&] { return !has_its_own(k.client); }));
         EXPECT_TRUE(has_its_own(k.server));
         return k;
@@ -49,7 +52,7 @@ class ucp_asked_connection : public client_server {
 TEST_P(ucp_asked_connection, sends_no_message_for_it)
 {
     const ends &first = open_first();
-    const ends &second = begin();
+    const ends &second = begin(trust);
     EXPECT_TRUE(until([&] { return !has_its_own(second.client) && !has_its_own(second.server); }));
     EXPECT_EQ(connection_of(first.client), connection_of(second.client));
     EXPECT_EQ(connection_of(first.server), connection_of(second.server));
@@ -63,14 +66,14 @@ TEST_P(ucp_asked_connection, sends_no_message_for_it)
 TEST_P(ucp_asked_connection, is_found_by_the_third_when_the_first_has_closed)
 {
     open_first();
-    exchange(begin());
+    exchange(begin(trust));
     ends &first = all.front();
     ucs_status_ptr_t x = close_nb(first.client);
     ucs_status_ptr_t y = close_nb(first.server);
     EXPECT_EQ(UCS_OK, finish(x));
     EXPECT_EQ(UCS_OK, finish(y));
     all.pop_front();
-    const ends &third = begin();
+    const ends &third = begin(trust);
     EXPECT_TRUE(until([&] { return !has_its_own(third.client) && !has_its_own(third.server); }));
     exchange(third);
     close_all();
@@ -97,7 +100,7 @@ TEST_P(ucp_asked_connection, the_server_is_told_that_the_client_closed_at_once)
 TEST_P(ucp_asked_connection, the_server_is_told_that_the_client_never_read_the_answer)
 {
     open_first();
-    begin();
+    begin(trust);
     ends &second = all.back();
     EXPECT_EQ(UCS_OK, wait({&c}, close_nb(std::exchange(second.client, nullptr), true)));
     expect_told(second.server_errors);
@@ -106,7 +109,7 @@ TEST_P(ucp_asked_connection, the_server_is_told_that_the_client_never_read_the_a
 TEST_P(ucp_asked_connection, keeps_its_own_where_the_server_does_not_know_the_name)
 {
     connection_of(open_first().client)->peer_id ^= 1;
-    const ends &second = begin();
+    const ends &second = begin(trust);
     exchange(second);
     EXPECT_TRUE(has_its_own(second.client) && has_its_own(second.server));
     close_all();
@@ -115,7 +118,7 @@ TEST_P(ucp_asked_connection, keeps_its_own_where_the_server_does_not_know_the_na
 TEST_P(ucp_asked_connection, keeps_its_own_where_the_server_has_closed_what_it_asked_for)
 {
     open_first();
-    ends &second = ask();
+    ends &second = ask(trust);
     ends &first = all.front();
     EXPECT_EQ(UCS_OK, wait({&s}, close_nb(std::exchange(first.server, nullptr), true)));
     ASSERT_EQ(UCS_OK, listening.accept(&second.server, &second.server_errors));
@@ -132,7 +135,7 @@ TEST_P(ucp_asked_connection, keeps_its_own_where_the_server_has_closed_what_it_a
 TEST_P(ucp_asked_connection, keeps_its_own_where_what_it_asked_for_ends_meanwhile)
 {
     open_first();
-    const ends &second = begin();
+    const ends &second = begin(trust);
     const ends &first = all.front();
     ucp::on_connection_ended(c.worker, first.client->local_id);
     ucp::on_connection_ended(s.worker, first.server->local_id);

@@ -4,41 +4,17 @@
 // descriptors show it, and nothing else does: each endpoint closes, fails and is told of its peer.
 #include "fabtests-ext/common/open_files.h"
 #include "fabtests-ext/conformance/ucp/peers/client_server.h"
-#include "ucp/connect/greeting.h"
 #include "ucp/core/am_id.h"
 
 namespace {
 
 using namespace ucp_test;
 
-ucs_status_t connect_by_lanes(entity &client, uint16_t port, ucp_ep_h *ep, errors *seen)
-{
-    sockaddr_in to = host_address(port);
-    ucp_ep_params_t params = {};
-    params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
-                        UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
-    params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
-    params.sockaddr.addr = reinterpret_cast<sockaddr *>(&to);
-    params.sockaddr.addrlen = sizeof(to);
-    params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    seen->watch(&params, UCP_ERR_HANDLING_MODE_PEER);
-    ucp::greeting g;
-    g.lanes_suffice = true;
-    return ucp::create_ep(client.worker, &params, g, ep);
-}
-
 class ucp_lane_connection : public client_server {
   protected:
     ends &begin(bool by_lanes)
     {
-        if (!by_lanes) {
-            return client_server::begin();
-        }
-        ends &k = all.emplace_back();
-        EXPECT_EQ(UCS_OK, connect_by_lanes(c, listening.port, &k.client, &k.client_errors));
-        EXPECT_TRUE(until([&] { return !listening.requests.empty(); }));
-        EXPECT_EQ(UCS_OK, listening.accept(&k.server, &k.server_errors));
-        return k;
+        return client_server::begin(by_lanes ? ucp::lane_trust::all : ucp::lane_trust::none);
     }
 
     // How many descriptors both ends of it keep.
@@ -88,6 +64,33 @@ TEST_P(ucp_lane_connection, takes_two_descriptors_fewer)
     EXPECT_EQ(2u, usual) << "a socket at each end";
     EXPECT_EQ(0u, open(true));
     exchange(all.front());
+    close_all();
+}
+
+// What a program makes; on a node its connection is kept.
+TEST_P(ucp_lane_connection, of_a_client_of_ucp_takes_no_descriptor)
+{
+    open(true); // the lanes stay when it is closed
+    close_all();
+    size_t before = open_files();
+    exchange(client_server::begin(ucp::lane_trust::networks));
+    EXPECT_TRUE(until([&] { return !connected(c) && !connected(s); }));
+    EXPECT_EQ(before, open_files());
+    close_all();
+}
+
+TEST_P(ucp_lane_connection, of_those_that_joined_before_it_was_given_up)
+{
+    begin(true);
+    ASSERT_TRUE(until([&] { return all.front().client->control->by_cm->established; }));
+    for (int i = 0; i < 3; ++i) {
+        begin(true);
+    }
+    for (const ends &k : all) {
+        exchange(k);
+    }
+    EXPECT_TRUE(until([&] { return !connected(c) && !connected(s); }));
+    EXPECT_TRUE(until([&] { return known(c) == 1 && known(s) == 1; }));
     close_all();
 }
 
@@ -179,7 +182,8 @@ TEST_P(ucp_lane_connection, fails_once_when_the_peer_goes)
         server there(leaving);
         for (unsigned i = 0; i < 5; ++i) {
             ends &k = all.emplace_back();
-            ASSERT_EQ(UCS_OK, connect_by_lanes(c, there.port, &k.client, &k.client_errors));
+            ASSERT_EQ(UCS_OK, connect_trusting(ucp::lane_trust::all, c, there.port, &k.client,
+                                               &k.client_errors));
             ASSERT_TRUE(run_until({&c, &leaving}, [&] { return !there.requests.empty(); }));
             ASSERT_EQ(UCS_OK, there.accept(&k.server, &k.server_errors));
             ping(c, k.client, leaving);
@@ -244,7 +248,8 @@ TEST(ucp_no_lane_connection, is_given_up_where_nothing_else_tells_of_the_end)
     server listening(s);
     ucp_ep_h client = nullptr, served = nullptr;
     errors client_errors, server_errors;
-    ASSERT_EQ(UCS_OK, connect_by_lanes(c, listening.port, &client, &client_errors));
+    ASSERT_EQ(UCS_OK,
+              connect_trusting(ucp::lane_trust::all, c, listening.port, &client, &client_errors));
     ASSERT_TRUE(run_until({&c, &s}, [&] { return !listening.requests.empty(); }));
     ASSERT_EQ(UCS_OK, listening.accept(&served, &server_errors));
     ping(c, client, s);
