@@ -29,12 +29,13 @@ size_t pack_notice(void *dest, void *arg)
 cm_connection::cm_connection(ucp_worker *w, cm_connections &all, uint64_t ep_id)
     : worker(w), id(ep_id), promise_(w, 3), all_(all)
 {
-    hook_.self = this;
+    hook_.self = flush_.self = this;
 }
 
 cm_connection::~cm_connection()
 {
     all_.share_no_more(this);
+    flush_.self = nullptr;
     if (lane_) {
         all_.by_lane.erase(lane_);
         uct_ep_pending_purge(
@@ -102,9 +103,50 @@ ucs_status_t cm_connection::on_room(uct_pending_req_t *req)
     cm_connection *self = reinterpret_cast<hook *>(req)->self;
     ucs_status_t status = self->send_unsent();
     self->armed_ = status != UCS_OK;
-    if (status == UCS_OK && self->users == 0) {
+    if (status == UCS_OK && self->users == 0 && !self->still_tells()) {
         self->all_.retire(self);
     }
+    return status;
+}
+
+void cm_connection::on_flushed(uct_completion_t *completion)
+{
+    cm_connection *self = reinterpret_cast<flush *>(completion)->self;
+    if (self) {
+        self->flushing_ = false;
+        if (self->users == 0) {
+            self->all_.retire(self);
+        }
+    }
+}
+
+bool cm_connection::still_tells() noexcept
+{
+    if (!uct_given_up || !lane_ || lane_failed_) {
+        return false;
+    }
+    if (!unsent_.empty() || armed_ || flushing_) {
+        return true;
+    }
+    // The lane may have gathered them for one message.
+    ucs_status_t status;
+    do {
+        flush_.completion = {};
+        flush_.completion.func = on_flushed;
+        flush_.completion.count = 1;
+        status = uct_ep_flush(lane_, 0, &flush_.completion);
+    } while (status == UCS_ERR_NO_RESOURCE && await_room() == UCS_ERR_BUSY);
+    flushing_ = status == UCS_INPROGRESS;
+    return flushing_ || armed_;
+}
+
+// UCS_ERR_BUSY: there is some.
+ucs_status_t cm_connection::await_room() noexcept
+{
+    hook_.req = {};
+    hook_.req.func = on_room;
+    ucs_status_t status = uct_ep_pending_add(lane_, &hook_.req, 0);
+    armed_ = status == UCS_OK;
     return status;
 }
 
@@ -114,10 +156,7 @@ void cm_connection::send_notice(const wireup_hdr &notice) noexcept
         return;
     }
     while (!armed_ && send_unsent() == UCS_ERR_NO_RESOURCE) {
-        hook_.req = {};
-        hook_.req.func = on_room;
-        ucs_status_t status = uct_ep_pending_add(lane_, &hook_.req, 0);
-        armed_ = status == UCS_OK;
+        ucs_status_t status = await_room();
         if (status != UCS_OK && status != UCS_ERR_BUSY) {
             unsent_.clear();
         }
@@ -249,7 +288,7 @@ ucs_status_t prepare_to_share(ucp_ep *ep, const unpacked_address &peer)
         return UCS_OK; // it has ended, which the server will tell by the end of the endpoint's own
     }
     if (m.joining->peer_uuid != peer.uuid || !m.joining->usable()) {
-        return UCS_ERR_CONNECTION_RESET; // the server agrees to what it cannot know, or to what broke
+        return UCS_ERR_CONNECTION_RESET; // the server cannot know it, or it broke
     }
     if (m.joining->lanes_suffice && !lanes_tell(ep, peer)) {
         return UCS_ERR_UNREACHABLE; // by a lane as those that the others have
@@ -414,44 +453,6 @@ void leave_connection(ucp_ep *ep) noexcept
     if (auto own = all.by_id.find(ep->local_id); own != all.by_id.end() && own->second->given_up) {
         all.by_id.erase(own);
     }
-}
-
-bool closes_at_once(ucp_ep_h ep) noexcept
-{
-    if (ep->check_usable() != UCS_OK) {
-        return true; // it failed: what is left is to forget it
-    }
-    bool at_once = ep->can_send() && ep->rma_acked >= ep->rma_posted;
-    for (unsigned i = 0; at_once && i < ep->lane_count; ++i) {
-        at_once = uct_ep_flush(ep->lanes[i].ep, 0, nullptr) == UCS_OK;
-    }
-    return at_once;
-}
-
-// The endpoint has a connection for itself, and the kernel delivers what was sent there after the
-// socket is closed. The end of another lane, or of a connection that is shared, does not tell the
-// peer that this endpoint has ended.
-static bool may_leave(const ucp_ep *ep) noexcept
-{
-    const ep_control &c = *ep->control;
-    const cm_control *m = c.by_cm.get();
-    if (ep->status != UCS_OK || ep->state != ep_state::connected || !ep->am_ep || !m || !m->cm ||
-        m->joining || c.wired || c.todo || ep->has_requests() || ep->rma_posted) {
-        return false;
-    }
-    tl_class lane = ep->worker->context->resources[ep->am_lane().iface->resource].cls;
-    return lane == tl_class::net && m->cm->id == ep->local_id && m->cm->users == 1 &&
-           !m->cm->shared();
-}
-
-bool leave(ucp_ep_h ep) noexcept
-{
-    if (!may_leave(ep)) {
-        return false;
-    }
-    ep->control->user_closed = true;
-    ep_close_finish(ep, UCS_OK);
-    return true;
 }
 
 void on_connection_lane_failed(ucp_worker *worker, uct_ep_h lane) noexcept

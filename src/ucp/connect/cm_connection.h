@@ -56,8 +56,9 @@ class cm_connection {
     void send_notice(const wireup_hdr &notice) noexcept;
     // What the peer was not told it learns from the end of the connection or of the lane.
     void on_lane_failed() noexcept;
-    // Nobody has it, but a notice still has to go that nothing else stands for.
-    bool still_tells() const noexcept { return uct_given_up && !unsent_.empty(); }
+    // Nobody has it, but a notice is still on its way that nothing else stands for: it goes when
+    // that has left.
+    bool still_tells() noexcept;
     // Another endpoint may share it.
     bool usable() const noexcept { return established && !disconnected && !lane_failed_; }
 
@@ -79,16 +80,23 @@ class cm_connection {
 
   private:
     ucs_status_t send_unsent() noexcept;
+    ucs_status_t await_room() noexcept;
     static ucs_status_t on_room(uct_pending_req_t *req);
+    static void on_flushed(uct_completion_t *completion);
 
     struct hook {
         uct_pending_req_t req; // first: the transport gives this address back
         cm_connection *self;
     } hook_ = {};
+    struct flush {
+        uct_completion_t completion; // the same
+        cm_connection *self;         // nullptr: it ends without
+    } flush_ = {};
     // That it stands, that it has ended, and that its creation failed or it was given up.
     event_promise promise_;
     cm_connections &all_;
     bool armed_ = false;
+    bool flushing_ = false;
     bool lane_failed_ = false;
     uct_ep_h lane_ = nullptr;
     std::vector<wireup_hdr> unsent_;

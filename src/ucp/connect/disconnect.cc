@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The end of an endpoint's connection that comes without a notice of its peer.
+// The end of an endpoint's connection that comes without a notice of its peer, and of an endpoint
+// that goes without one.
 #include "ucp/connect/cm.h"
+#include "ucp/connect/greeting.h"
 
 #include "ucp/endpoint/ep.h"
 #include "ucp/endpoint/ep_control.h"
@@ -86,6 +88,44 @@ void on_disconnected(ucp_ep *ep) noexcept
         return;
     }
     start_grace(ep);
+}
+
+bool closes_at_once(ucp_ep_h ep) noexcept
+{
+    if (ep->check_usable() != UCS_OK) {
+        return true; // it failed: what is left is to forget it
+    }
+    bool at_once = ep->can_send() && ep->rma_acked >= ep->rma_posted;
+    for (unsigned i = 0; at_once && i < ep->lane_count; ++i) {
+        at_once = uct_ep_flush(ep->lanes[i].ep, 0, nullptr) == UCS_OK;
+    }
+    return at_once;
+}
+
+// The endpoint has a connection for itself, and the kernel delivers what was sent there after the
+// socket is closed. The end of another lane, or of a connection that is shared, does not tell the
+// peer that this endpoint has ended.
+static bool may_leave(const ucp_ep *ep) noexcept
+{
+    const ep_control &c = *ep->control;
+    const cm_control *m = c.by_cm.get();
+    if (ep->status != UCS_OK || ep->state != ep_state::connected || !ep->am_ep || !m || !m->cm ||
+        m->joining || c.wired || c.todo || ep->has_requests() || ep->rma_posted) {
+        return false;
+    }
+    tl_class lane = ep->worker->context->resources[ep->am_lane().iface->resource].cls;
+    return lane == tl_class::net && m->cm->id == ep->local_id && m->cm->users == 1 &&
+           !m->cm->shared();
+}
+
+bool leave(ucp_ep_h ep) noexcept
+{
+    if (!may_leave(ep)) {
+        return false;
+    }
+    ep->control->user_closed = true;
+    ep_close_finish(ep, UCS_OK);
+    return true;
 }
 
 } // namespace ucp

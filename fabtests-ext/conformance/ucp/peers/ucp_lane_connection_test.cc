@@ -151,6 +151,26 @@ TEST_P(ucp_lane_connection, ends_with_a_forced_close)
     }
 }
 
+// The last ones fail together, and the lane that tells of it goes with them.
+TEST_P(ucp_lane_connection, each_client_is_told_that_its_server_has_failed)
+{
+    for (int i = 0; i < 40; ++i) {
+        exchange(begin(true));
+    }
+    EXPECT_TRUE(until([&] { return known(c) == 1 && known(s) == 1; }));
+    std::vector<ucs_status_ptr_t> closing;
+    for (ends &k : all) {
+        closing.push_back(close_nb(std::exchange(k.client, nullptr)));
+    }
+    for (ucs_status_ptr_t r : closing) {
+        EXPECT_EQ(UCS_OK, finish(r));
+    }
+    for (const ends &k : all) {
+        EXPECT_EQ(1, k.server_errors.count);
+    }
+    close_all();
+}
+
 // Nothing but the lane is left to tell of it, and that has no room.
 TEST_P(ucp_lane_connection, a_forced_close_behind_full_lanes_is_told)
 {
