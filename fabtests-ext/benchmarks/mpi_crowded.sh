@@ -5,26 +5,10 @@
 # once, over our libucp and over UCX's own in turns. Prints the medians in microseconds and their ratio.
 # Usage: mpi_crowded.sh [ROUNDS]; printed by `make bench`. A report, not a test.
 
-here=$(cd "$(dirname "$0")" && pwd)
-. "$here/figures.sh"
+. "$(dirname "$0")/mpi.sh"
 rounds=${1:-3}
 
-for tool in mpicc.mpich mpirun.mpich; do
-    command -v $tool >/dev/null || {
-        echo "$tool is not installed"
-        exit 77
-    }
-done
-built=${top_builddir:-.}/.libs/libucp.so.0
-[ -e "$built" ] || {
-    echo "libucp.so.0 is not built"
-    exit 77
-}
-built=$(cd "$(dirname "$built")" && pwd)
-scratch=$(mktemp -d) || exit 99
-trap 'rm -rf "$scratch"' EXIT
-ln -s "$built/libucp.so.0" "$built/libuct.so.0" "$scratch"
-mpicc.mpich -O2 -w "$here/mpi_collectives.c" -o "$scratch/program" || exit 99
+prepare mpi_collectives.c
 # Two processors, whatever the machine has; MPICH's own shared memory would take the messages.
 processors=$(taskset -pc $$ | sed 's/.*: //' | tr ',' '\n' | awk -F- '{ for (i = $1; i <= ($2 == "" ? $1 : $2); i++) print i }' |
     head -n 2 | paste -sd,)

@@ -5,28 +5,11 @@
 # from mpirun to the end of the first barrier, an MPI_Iprobe that finds nothing, memory and descriptors. Prints medians
 # and their ratio. Usage: mpi_start.sh [ROUNDS [RANKS...]]; printed by `make bench`. A report, not a test.
 
-here=$(cd "$(dirname "$0")" && pwd)
-. "$here/figures.sh"
+. "$(dirname "$0")/mpi.sh"
 rounds=${1:-3}
 shift
 [ $# -gt 0 ] || set -- 2 8 16 32
-
-for tool in mpicc.mpich mpirun.mpich; do
-    command -v $tool >/dev/null || {
-        echo "$tool is not installed"
-        exit 77
-    }
-done
-built=${top_builddir:-.}/.libs/libucp.so.0
-[ -e "$built" ] || {
-    echo "libucp.so.0 is not built"
-    exit 77
-}
-built=$(cd "$(dirname "$built")" && pwd)
-scratch=$(mktemp -d) || exit 99
-trap 'rm -rf "$scratch"' EXIT
-ln -s "$built/libucp.so.0" "$built/libuct.so.0" "$scratch"
-mpicc.mpich -O2 -w "$here/mpi_start.c" -o "$scratch/program" || exit 99
+prepare mpi_start.c
 
 # costs LIBRARIES RANKS: "start iprobe memory descriptors"
 costs()
