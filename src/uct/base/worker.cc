@@ -2,8 +2,6 @@
 // The worker's loop and its lists of callbacks.
 #include "uct/base/worker.h"
 
-#include "ucs/sys.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -145,7 +143,7 @@ unsigned worker::next_interval(progress_source &s, unsigned work) const
     if (!s.resting) {
         return 1;
     }
-    uint64_t now = ucs::monotonic_ns();
+    uint64_t now = clock_ns();
     uint64_t since = now - std::exchange(s.polled_ns, now);
     return since < short_ns ? std::min(2 * s.interval, max_rest) : 1;
 }

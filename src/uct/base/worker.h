@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ucs/compiler.h"
+#include "ucs/sys.h"
 
 #include <uct/api/uct.h>
 
@@ -65,6 +66,7 @@ class worker final : public uct_worker {
     unsigned progress();
 
     const ucs_thread_mode_t thread_mode;
+    uint64_t (*clock_ns)() = ucs::monotonic_ns; // by which rounds are short; a test has its own
     std::vector<std::weak_ptr<worker_part>> parts;
 
   private:
