@@ -88,8 +88,8 @@ TEST(ucp_costs, the_failure_of_a_lane_that_is_gone_fails_nothing)
     EXPECT_EQ(UCS_OK, all.eps[1]->status);
 }
 
-// Clients of one server, each with some endpoints that share a connection. Over shared memory of
-// one process, whose lanes do not tell of an end: the connection is kept.
+// Clients of one server, each with some endpoints that share a connection. The lanes of `keeping`
+// do not tell of an end inside one process, so the connection is kept.
 constexpr const char *keeping = "sm";
 struct clients {
     clients(entity &s, size_t workers, size_t each) : owner(s), listening(s)

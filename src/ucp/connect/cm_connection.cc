@@ -103,7 +103,7 @@ ucs_status_t cm_connection::on_room(uct_pending_req_t *req)
     cm_connection *self = reinterpret_cast<hook *>(req)->self;
     ucs_status_t status = self->send_unsent();
     self->armed_ = status != UCS_OK;
-    if (status == UCS_OK && self->users == 0 && !self->still_tells()) {
+    if (status == UCS_OK && self->users == 0 && !self->flush_notices()) {
         self->all_.retire(self);
     }
     return status;
@@ -120,7 +120,7 @@ void cm_connection::on_flushed(uct_completion_t *completion)
     }
 }
 
-bool cm_connection::still_tells() noexcept
+bool cm_connection::flush_notices() noexcept
 {
     if (!uct_given_up || !lane_ || lane_failed_) {
         return false;
@@ -171,7 +171,7 @@ cm_connection *cm_connections::open(ucp_worker *worker, uint64_t ep_id)
 
 void cm_connections::release(cm_connection *connection) noexcept
 {
-    if (--connection->users == 0 && !connection->still_tells()) {
+    if (--connection->users == 0 && !connection->flush_notices()) {
         by_id.erase(connection->id);
     }
 }

@@ -56,9 +56,9 @@ class cm_connection {
     void send_notice(const wireup_hdr &notice) noexcept;
     // What the peer was not told it learns from the end of the connection or of the lane.
     void on_lane_failed() noexcept;
-    // Nobody has it, but a notice is still on its way that nothing else stands for: it goes when
-    // that has left.
-    bool still_tells() noexcept;
+    // Nobody has it: sends what the lane still holds of its notices, where nothing else stands for
+    // them. True: some are on their way, and it is retired when they have left.
+    bool flush_notices() noexcept;
     // Another endpoint may share it.
     bool usable() const noexcept { return established && !disconnected && !lane_failed_; }
 

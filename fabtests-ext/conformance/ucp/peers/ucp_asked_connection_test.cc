@@ -14,7 +14,7 @@ class ucp_asked_connection : public client_server {
     // The connection is kept, so that its end can be told.
     static constexpr ucp::lane_trust trust = ucp::lane_trust::none;
 
-    // The first endpoints, whose connection the others share.
+    // Opens the first endpoints. The others share their connection.
     const ends &open_first()
     {
         exchange(begin(trust));

@@ -409,8 +409,8 @@ ucs_status_t msg_iface::event_fd_get(int *fd_p)
 
 ucs_status_t msg_iface::event_arm(unsigned)
 {
-    owner.hasten(
-        static_cast<uct::iface *>(this)); // what wakes the program is seen in the next round
+    // What wakes the program is seen in the next round.
+    owner.hasten(static_cast<uct::iface *>(this));
     send_gathered();
     end_silent();
     if (has_untried()) { // what made room for it has been read already
