@@ -60,7 +60,7 @@ unsigned uct_events_of(unsigned events) noexcept
 }
 
 wakeup::wakeup(ucp_worker *w, int external, void *user_data, unsigned events, bool edge)
-    : worker(w), uct_events(events), external_fd(external)
+    : worker(w), uct_events(events), external_fd(external), edge_(edge)
 {
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -70,23 +70,29 @@ wakeup::wakeup(ucp_worker *w, int external, void *user_data, unsigned events, bo
                              strerror(errno));
         }
         watch(epoll_fd, event_fd, nullptr, edge);
-        for (const auto &iface : worker->ifaces) {
-            if (uct_iface_event_fd_get(iface->uct, &iface->event_fd) == UCS_OK) {
-                watch(epoll_fd, iface->event_fd, nullptr, edge);
-            } else {
-                iface->event_fd = -1;
-                unwatched_ = true;
-            }
-        }
-        if (unwatched_) {
-            open_timer(edge);
-        }
+        watch_ifaces();
         if (external_fd >= 0) {
             watch(external_fd, epoll_fd, user_data, edge);
         }
     } catch (...) {
         close_all();
         throw;
+    }
+}
+
+void wakeup::watch_ifaces()
+{
+    for (; watched_ < worker->ifaces.size(); ++watched_) {
+        const auto &iface = worker->ifaces[watched_];
+        if (uct_iface_event_fd_get(iface->uct, &iface->event_fd) == UCS_OK) {
+            watch(epoll_fd, iface->event_fd, nullptr, edge_);
+        } else {
+            iface->event_fd = -1;
+            unwatched_ = true;
+        }
+    }
+    if (unwatched_ && timer_fd_ < 0) {
+        open_timer();
     }
 }
 
@@ -107,7 +113,7 @@ void wakeup::close_all() noexcept
     }
 }
 
-void wakeup::open_timer(bool edge)
+void wakeup::open_timer()
 {
     double seconds = worker->context->config.wakeup_interval;
     if (!(seconds > 0) || !std::isfinite(seconds)) {
@@ -121,7 +127,7 @@ void wakeup::open_timer(bool edge)
     if (timer_fd_ < 0) {
         throw ucs::error(UCS_ERR_IO_ERROR, "worker wake-up: no timer: %s", strerror(errno));
     }
-    watch(epoll_fd, timer_fd_, nullptr, edge);
+    watch(epoll_fd, timer_fd_, nullptr, edge_);
 }
 
 // A core without descriptor moves what is in flight only when it is polled.

@@ -25,6 +25,8 @@ struct wakeup {
     wakeup(const wakeup &) = delete;
     wakeup &operator=(const wakeup &) = delete;
 
+    // The worker's interfaces that are not watched yet. Throws ucs::error.
+    void watch_ifaces();
     // UCS_ERR_BUSY: there are events, progress first. UCS_OK: the descriptor becomes readable with
     // the next event. The order inside makes sure that none is lost in between.
     ucs_status_t arm() noexcept;
@@ -43,10 +45,12 @@ struct wakeup {
 
   private:
     void close_all() noexcept;
-    void open_timer(bool edge);
+    void open_timer();
     void start_timer() noexcept;
     bool needs_polling() const noexcept;
 
+    const bool edge_;
+    size_t watched_ = 0; // of the worker's interfaces
     std::atomic<bool> signaled_ = false;
     bool unwatched_ = false; // an interface has no descriptor: only polling finds what it has
     int timer_fd_ = -1;      // -1 as well where the interval is 0: there is no sleep then
