@@ -71,7 +71,7 @@ class run_of_all : own_allocations::steps {
         return over && works(what, r);
     }
 
-    void take_completions();
+    bool take_completions();
     bool ends(const char *what, unsigned completions);
     bool open();
     bool open_endpoint(fid_ep **ep, fi_info *info);
@@ -115,19 +115,22 @@ void run_of_all::close(Fid **f)
     }
 }
 
-void run_of_all::take_completions()
+// Whether there were any.
+bool run_of_all::take_completions()
 {
     fi_cq_tagged_entry entries[8];
     ssize_t n = fi_cq_read(cq_, entries, 8);
     if (n > 0) {
         completed_ += static_cast<unsigned>(n);
-    } else if (n == -FI_EAVAIL) {
-        fi_cq_err_entry e = {};
-        if (fi_cq_readerr(cq_, &e, 0) == 1) {
-            ++completed_;
-            error_ = e.err;
-        }
+        return true;
     }
+    fi_cq_err_entry e = {};
+    if (n != -FI_EAVAIL || fi_cq_readerr(cq_, &e, 0) != 1) {
+        return false;
+    }
+    ++completed_;
+    error_ = e.err;
+    return true;
 }
 
 // So many operations have ended, well or not. The first error may be of the partner of others.
@@ -345,6 +348,9 @@ void run_of_all::close_endpoints()
     close(&eps_[0]);
     close(&eps_[1]);
     close(&pep_);
+    // Of what ended before: its partner's error has ended the step.
+    while (cq_ && take_completions()) {
+    }
     char event[1024];
     uint32_t type;
     fi_eq_err_entry e = {};
