@@ -88,6 +88,22 @@ TEST_P(ucp_asked_connection, the_client_is_told_that_the_server_closed_before_it
     expect_told(second.client_errors);
 }
 
+// The notice comes over the lane of the first endpoint, which may be faster than the answer; the
+// end of the endpoint's own connection comes too late, as that has been given up by then.
+TEST_P(ucp_asked_connection, the_client_is_told_that_the_server_closed_before_it_read_the_answer)
+{
+    open_first();
+    ends &second = begin(trust);
+    ucp::wireup_hdr notice = ucp::notice_of(second.server, ucp::wireup_kind::close);
+    notice.reason = static_cast<uint8_t>(ucp::close_reason::forced);
+    connection_of(all.front().server)->send_notice(notice);
+    ASSERT_TRUE(run_until({&s}, [&] {
+        uct_worker_progress(c.worker->uct);
+        return second.client->control->close_seen;
+    }));
+    expect_told(second.client_errors);
+}
+
 TEST_P(ucp_asked_connection, the_server_is_told_that_the_client_closed_at_once)
 {
     open_first();
