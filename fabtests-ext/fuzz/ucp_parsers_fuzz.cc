@@ -76,14 +76,16 @@ void put(std::vector<uint8_t> *to, std::initializer_list<unsigned> bytes)
     }
 }
 
-// An address with a host and one transport.
+// An address with a host, a door and one transport.
 std::vector<uint8_t> valid_address()
 {
     std::vector<uint8_t> a;
-    put(&a, {0x75, 0x78, ucp::address_version, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}); // head
+    put(&a, {0x75, 0x78, ucp::address_version, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}); // head
     a.resize(a.size() + 12, 1); // uuid, incarnation
     put(&a, {2, 'm', 'e'});     // name
     a.resize(a.size() + 20, 2); // host
+    a.resize(a.size() + 10, 3); // door: number, port
+    put(&a, {2, 4, 127, 0, 0, 1, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
     put(&a, {1, 3, 't', 'c', 'p', 0, 0, 16, 0, 0, 2, 1, 2, 4, 1, 2, 3, 4});
     ucp::seal_address(a);
     return a;

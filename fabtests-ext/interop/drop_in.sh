@@ -116,6 +116,13 @@ job_on_ours()
     only_ours "$processes" && carried_by "$tls" "$scratch/output"
 }
 
+# job_without_networks PROCESSES PARTS COMMAND...: a job on one node which may use networks, and opens none.
+job_without_networks()
+{
+    job_on_ours sm,all "$@" || return
+    ! grep ' opens its networks$' "$scratch/output"
+}
+
 # on_ours is for commands; run_pair is a function of this shell. The environment is the same.
 on_ours_pair()
 {

@@ -23,6 +23,8 @@ for tls in $transports; do
     check "MPICH over $tls: MPI_THREAD_MULTIPLE" \
         job_on_ours $tls $ranks threads mpirun.mpich -n $ranks "$program" threads
 done
+[ -n "${MPI_BRIEF:-}" ] || check "MPICH on one node opens no network" \
+    job_without_networks $ranks "p2p coll" mpirun.mpich -n $ranks "$program" p2p coll
 [ -n "${MPI_BRIEF:-}" ] || check "MPICH over ${transports%% *} without a library of UCX's" \
     alone job_on_ours "${transports%% *}" 2 p2p mpirun.mpich -n 2 "$program" p2p
 finish

@@ -31,6 +31,8 @@ for tls in $transports; do
     [ ! -x "$scratch/shmem_app" ] || [ -n "${MPI_BRIEF:-}" ] ||
         check "OSHMEM over $tls" job_on_ours $tls 4 shmem $SHMEM "$scratch/shmem_app"
 done
+[ ! -x "$scratch/mpi_app" ] || [ -n "${MPI_BRIEF:-}" ] || check "Open MPI on one node opens no network" \
+    job_without_networks 4 "p2p coll" $MPI "$scratch/mpi_app" p2p coll
 [ ! -x "$scratch/mpi_app" ] || [ -n "${MPI_BRIEF:-}" ] || check "Open MPI over sm without a library of UCX's" \
     alone job_on_ours sm 4 p2p $MPI "$scratch/mpi_app" p2p
 finish

@@ -35,6 +35,9 @@ void print_context(const ucp_context &context, FILE *stream)
                 rsc.md_index, device, static_cast<int>(sizeof(rsc.desc.tl_name)), rsc.desc.tl_name,
                 static_cast<int>(sizeof(rsc.desc.dev_name)), rsc.desc.dev_name);
     }
+    if (context.networks_are_late) {
+        fprintf(stream, "#     networks: not opened so far (UCX_LATE_NETWORKS)\n");
+    }
     fprintf(stream, "#\n");
 }
 
@@ -47,6 +50,9 @@ void print_worker(const ucp_worker &worker, FILE *stream)
     for (const auto &iface : worker.ifaces) {
         const auto &desc = worker.context->resources[iface->resource].desc;
         fprintf(stream, "#                 interface: %s/%s\n", desc.tl_name, desc.dev_name);
+    }
+    if (worker.context->networks_are_late) {
+        fprintf(stream, "#                 networks: not opened so far (UCX_LATE_NETWORKS)\n");
     }
     fprintf(stream, "#                 endpoints: %zu\n#\n", worker.ep_ids.size());
 }

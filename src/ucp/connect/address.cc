@@ -3,6 +3,7 @@
 // Packing and checking worker addresses.
 #include "ucp/connect/address.h"
 
+#include "ucp/connect/door.h"
 #include "ucp/core/worker.h"
 #include "ucs/log.h"
 #include "ucs/sys.h"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr uint16_t MAGIC = 0x7875; // "ux"
 constexpr uint8_t FLAG_HOST = 1;
+constexpr uint8_t FLAG_DOOR = 2;
 
 // FNV-1a with a final mix: every single changed byte changes it.
 uint32_t checksum(const uint8_t *data, size_t length, uint32_t seed)
@@ -100,6 +102,30 @@ class reader {
     size_t left_;
 };
 
+void pack_door(writer &w, const door_sign &door)
+{
+    w.put(door.number);
+    w.put(door.port);
+    w.put(static_cast<uint8_t>(door.hosts.size()));
+    for (const std::vector<uint8_t> &host : door.hosts) {
+        w.put_bytes(host.data(), host.size());
+    }
+}
+
+void unpack_door(reader &r, door_sign *door)
+{
+    constexpr size_t ipv4 = 4, ipv6 = 16;
+    door->number = r.get<uint64_t>();
+    door->port = r.get<uint16_t>();
+    unsigned count = r.get<uint8_t>();
+    r.bad = r.bad || door->number == 0 || door->port == 0 || count == 0;
+    for (unsigned i = 0; i < count && !r.bad; ++i) {
+        auto host = r.get_bytes<std::vector<uint8_t>>();
+        r.bad = r.bad || (host.size() != ipv4 && host.size() != ipv6);
+        door->hosts.push_back(std::move(host));
+    }
+}
+
 void pack_resources(writer &w, const ucp_worker &worker, bool net_only)
 {
     size_t count_at = w.bytes.size();
@@ -127,7 +153,8 @@ std::vector<uint8_t> pack_address(const ucp_worker &worker, bool net_only)
     writer w;
     w.put(MAGIC);
     w.put(address_version);
-    w.put(net_only ? uint8_t(0) : FLAG_HOST);
+    const bool has_door = !net_only && worker.door;
+    w.put(static_cast<uint8_t>((net_only ? 0 : FLAG_HOST) | (has_door ? FLAG_DOOR : 0)));
     w.bytes.resize(ADDRESS_HEAD);
     w.put(worker.uuid);
     w.put(worker.incarnation);
@@ -138,6 +165,9 @@ std::vector<uint8_t> pack_address(const ucp_worker &worker, bool net_only)
         w.put(ucs::this_host().boot);
         w.put(ucs::this_host().pid_ns);
         w.put(static_cast<uint32_t>(getpid()));
+    }
+    if (has_door) {
+        pack_door(w, worker.door->sign());
     }
     pack_resources(w, worker, net_only);
     seal_address(w.bytes);
@@ -193,6 +223,10 @@ ucs_status_t unpack_address(const void *blob, size_t limit, unpacked_address *ou
         out->boot = r.get<uint64_t>();
         out->pid_ns = r.get<uint64_t>();
         out->pid = r.get<uint32_t>();
+    }
+    out->door = {};
+    if (bytes[3] & FLAG_DOOR) {
+        unpack_door(r, &out->door);
     }
     unsigned count = r.get<uint8_t>();
     out->resources.clear();

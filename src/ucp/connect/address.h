@@ -10,6 +10,7 @@
 //   +--------+---+-----+--------+--------+--------------+--------------+
 //   | uuid u64 | incarnation u32 | name: u8 + bytes |                      body
 //   | host: boot u64, pid_ns u64, pid u32 |      when flags has HOST
+//   | door: number u64, port u16, count u8 | count times: u8 + IP address |   when flags has DOOR
 //   | count u8 | count times: u8 + tl name, u8 md, u32 largest message,
 //   |            u8 + device address, u8 + iface address |
 #pragma once
@@ -26,7 +27,7 @@ struct ucp_worker;
 namespace ucp {
 
 // Also raised for what stands inside of an address: see docs/wire.md.
-constexpr uint8_t address_version = 4;
+constexpr uint8_t address_version = 5;
 
 struct address_resource {
     std::string tl_name;
@@ -34,6 +35,13 @@ struct address_resource {
     uint32_t max_message; // largest active message that the worker takes there, bytes
     std::vector<uint8_t> device_addr;
     std::vector<uint8_t> iface_addr;
+};
+
+// Where a worker can be asked for an address with networks: see door.h.
+struct door_sign {
+    uint64_t number = 0;                     // to be shown there; 0: there is no door
+    uint16_t port = 0;                       // TCP, host order
+    std::vector<std::vector<uint8_t>> hosts; // IP addresses of 4 or 16 bytes, the best first
 };
 
 struct unpacked_address {
@@ -44,6 +52,7 @@ struct unpacked_address {
     uint64_t pid_ns = 0;
     uint32_t pid = 0;
     std::string name;
+    door_sign door;
     bool from_here = true; // false: it came over a connection from another host
     std::vector<address_resource> resources;
 };

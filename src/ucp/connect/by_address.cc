@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Endpoints made from worker addresses, by the user or to answer a peer.
+#include "ucp/connect/door.h"
 #include "ucp/connect/wireup.h"
 
 #include "ucs/error.h"
@@ -18,15 +19,27 @@ void adopt_address(ucp_ep *ep, const void *address)
     memcpy(ep->control->peer_address.get(), address, length);
 }
 
+// The endpoint has lanes, or calls at the peer's door for an address that has more.
 void connect_lanes(ucp_ep *ep, const unpacked_address &peer)
 {
+    ucp_worker *worker = ep->worker;
     ucs_status_t status = choose_lanes(ep, peer);
+    if (status == UCS_ERR_UNREACHABLE && worker->open_networks()) {
+        status = choose_lanes(ep, peer);
+    }
+    if (status == UCS_ERR_UNREACHABLE && peer.door.number != 0 &&
+        ep->origin == ep_origin::address) {
+        if (!worker->door_calls) {
+            worker->door_calls = std::make_unique<door_calls>(worker);
+        }
+        worker->door_calls->add(ep->local_id, peer.door);
+        return;
+    }
     if (status == UCS_ERR_NO_MEMORY) {
         throw std::bad_alloc();
     }
     if (status != UCS_OK) {
-        throw ucs::error(status, "worker %s has no transport that reaches %s",
-                         ep->worker->name.c_str(),
+        throw ucs::error(status, "worker %s has no transport that reaches %s", worker->name.c_str(),
                          peer.name.empty() ? "the peer" : peer.name.c_str());
     }
 }
@@ -95,6 +108,31 @@ ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopbac
     }
     ++worker->matcher->peers[peer.uuid].next_sn; // there, since the endpoint is
     return ep;
+}
+
+void on_door_answer(ucp_ep *ep, ucs_status_t status, const std::vector<uint8_t> &address,
+                    bool from_here) noexcept
+{
+    if (ep->status != UCS_OK || ep->lane_count > 0) {
+        return;
+    }
+    if (status == UCS_OK) {
+        status = ucs::guard([&]() -> ucs_status_t {
+            unpacked_address peer;
+            ucs_status_t intact = unpack_address(address.data(), address.size(), &peer);
+            if (intact != UCS_OK || peer.uuid != ep->control->peer_uuid) {
+                return UCS_ERR_INVALID_ADDR;
+            }
+            peer.from_here = from_here;
+            adopt_address(ep, address.data());
+            return choose_lanes(ep, peer);
+        });
+    }
+    if (status == UCS_OK) {
+        ep_drain(ep);
+    } else {
+        ep->set_failed(status);
+    }
 }
 
 void take_back(ucp_ep *ep) noexcept

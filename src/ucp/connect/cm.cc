@@ -195,6 +195,7 @@ cm::~cm()
 cm &worker_cm(ucp_worker *worker)
 {
     if (!worker->cm) {
+        (void)worker->open_networks(); // connections lead to other hosts
         worker->cm = std::make_unique<cm>(worker);
     }
     return *worker->cm;

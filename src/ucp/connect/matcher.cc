@@ -90,8 +90,11 @@ bool leads_to(const ucp_ep &ep, const void *address, const unpacked_address &pee
         return true;
     }
     unpacked_address made_from;
-    if (ep.lane_count == 0 || unpack_address(own, length, &made_from) != UCS_OK) {
+    if (unpack_address(own, length, &made_from) != UCS_OK) {
         return false;
+    }
+    if (ep.lane_count == 0) { // it waits for an answer at the peer's door
+        return made_from.door.number != 0 && made_from.door.number == peer.door.number;
     }
     return std::all_of(ep.lanes.get(), ep.lanes.get() + ep.lane_count, [&](const lane &l) {
         const address_resource &end = made_from.resources[l.resource];

@@ -51,7 +51,8 @@ ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer);
 // The endpoint for a peer's address: a new one, or the one that answers the peer already.
 ucp_ep *ep_from_address(ucp_worker *worker, const void *address, bool no_loopback);
 
-// An endpoint that pairs with the peer's `sn`-th to this worker. Throws when no transport reaches it.
+// An endpoint that pairs with the peer's `sn`-th to this worker. Throws when no transport reaches
+// it.
 ucp_ep *new_matched_ep(ucp_worker *worker, ep_origin origin, const unpacked_address &peer,
                        const void *address, uint32_t sn);
 

@@ -172,6 +172,15 @@ constexpr field fields[] = {
      offsetof(config, tls), &string_list_},
     {"NET_DEVICES", "all", "Network devices to use, by the names that ucxlike_info prints.",
      offsetof(config, net_devices), &string_list_},
+    {"LATE_NETWORKS", "auto",
+     "Whether networks stay closed until something needs them: a peer that shared memory does not "
+     "reach, a listener or a connection to one, or memory that is mapped for peers. auto: where "
+     "the "
+     "launcher says that all processes of the job run on this node (Hydra, Open MPI, Slurm); y: "
+     "always; n: never. A peer elsewhere asks at a port that the worker's address names. Not for "
+     "contexts or workers that several threads share, where UCX_TLS or UCX_NET_DEVICES name "
+     "networks, with UCX_STRICT or UCX_RCACHE_ENABLE=y, or without sm.",
+     offsetof(config, late_networks), &ternary_},
     {"RNDV_THRESH", "auto",
      "Message size from which the rendezvous protocol is used. auto: from where it is expected to "
      "take no longer, by the speed of the transport, UCX_BCOPY_BW and UCX_RNDV_PERF_DIFF: some 4 "

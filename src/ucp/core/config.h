@@ -49,6 +49,7 @@ struct config {
     unsigned keepalive_num_eps;
     unsigned max_peer_eps;
     std::string proto_info;
+    ucs::config::ternary late_networks;
     ucs::config::ternary progress_yield;
     double arm_poll_time;
     double wakeup_interval;

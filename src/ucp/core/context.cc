@@ -4,6 +4,7 @@
 // domains.
 #include "ucp/core/context.h"
 
+#include "ucp/core/launcher.h"
 #include "ucp/core/resources.h"
 #include "ucs/config/environment.h"
 #include "ucs/error.h"
@@ -54,19 +55,16 @@ std::vector<std::string> query_component(uct_component_h cmpt, uct_component_att
     return names;
 }
 
-void apply_overrides(const ucp_config &config, void *uct_config)
+void apply_overrides(const ucp_context &context, void *uct_config)
 {
-    for (const auto &[name, value] : config.overrides) {
+    for (const auto &[name, value] : context.overrides) {
         (void)works(uct_config_modify(uct_config, name.c_str(), value.c_str()));
     }
 }
 
 class builder {
   public:
-    builder(ucp_context &context, const ucp_config &config)
-        : context_(context), config_(config), select_(config.values)
-    {
-    }
+    explicit builder(ucp_context &context) : context_(context), select_(context.config) {}
 
     void run()
     {
@@ -74,19 +72,66 @@ class builder {
         for (uct_component_h cmpt : uct::own_components()) {
             add_component(cmpt);
         }
-        if (select_.needs_cores()) {
-            for (uct_component_h cmpt : uct::core_components()) {
-                add_component(cmpt);
-            }
+        context_.networks_are_late = select_.needs_cores() && networks_may_wait();
+        if (select_.needs_cores() && !context_.networks_are_late) {
+            add_cores();
         }
-        report();
-        sort();
-        if (context_.mds.size() > MAX_MDS) {
-            keep_best();
+        report_settings();
+        report_missing();
+        finish(0);
+    }
+
+    // What run() left out.
+    void add_networks()
+    {
+        ucs::failed_allocations = 0;
+        const size_t mds = context_.mds.size(), resources = context_.resources.size();
+        try {
+            add_cores();
+            report_missing();
+            finish(resources);
+        } catch (...) {
+            context_.resources.resize(resources);
+            while (context_.mds.size() > mds) {
+                uct_md_close(context_.mds.back().md);
+                context_.mds.pop_back();
+                context_.regions[context_.mds.size()].reset();
+            }
+            context_.md_count = static_cast<unsigned>(mds);
+            throw;
         }
     }
 
   private:
+    // Not where something of a network was asked for by name, which may be missing.
+    bool networks_may_wait() const
+    {
+        using ucs::config::ternary;
+        const config &values = context_.config;
+        return values.late_networks != ternary::no && !values.strict &&
+               values.rcache_enable != ternary::yes && is_all(values.net_devices) &&
+               !context_.mt_workers_shared && spare_is_served() && select_.unmatched().empty() &&
+               (values.late_networks == ternary::yes || job_is_on_this_node());
+    }
+
+    void add_cores()
+    {
+        for (uct_component_h cmpt : uct::core_components()) {
+            add_component(cmpt);
+        }
+    }
+
+    // Behind the first `in_place` resources, which workers have opened.
+    void finish(size_t in_place)
+    {
+        sort(in_place);
+        if (context_.mds.size() > MAX_MDS) {
+            keep_best();
+        }
+        context_.md_count = static_cast<unsigned>(context_.mds.size());
+        open_region_caches(&context_);
+    }
+
     void add_component(uct_component_h cmpt)
     {
         md m;
@@ -105,12 +150,12 @@ class builder {
     void add_md(md m)
     {
         uct_md_config_t *md_config = nullptr;
-        const ucp::config_source &source = config_.source;
+        const ucp::config_source &source = context_.source;
         if (!works(uct_md_config_read(m.cmpt, source.prefix(), source.file(), &md_config))) {
             return;
         }
         std::unique_ptr<void, decltype(&uct_config_release)> held(md_config, uct_config_release);
-        apply_overrides(config_, md_config);
+        apply_overrides(context_, md_config);
         size_t before = context_.resources.size();
         context_.mds.push_back(std::move(m)); // closed with the context
         md &kept = context_.mds.back();
@@ -183,7 +228,7 @@ class builder {
     // Those of a device would not be atomic to those of processors over shared memory.
     void report_atomics(bool strict) const
     {
-        if (config_.values.atomics != atomic_mode::device ||
+        if (context_.config.atomics != atomic_mode::device ||
             !context_.has_feature(UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64)) {
             return;
         }
@@ -194,13 +239,17 @@ class builder {
         ucs_warn("%s", text);
     }
 
-    // What was asked for and is not here, or refuses us.
-    void report() const
+    void report_settings() const
     {
-        bool strict = config_.values.strict;
         (void)ucs::stats::wanted(); // knows its variables, and refuses bad values
-        ucs::config::report_environment(strict);
-        report_atomics(strict);
+        ucs::config::report_environment(context_.config.strict);
+        report_atomics(context_.config.strict);
+    }
+
+    // What was asked for and is not here, or refuses us.
+    void report_missing() const
+    {
+        bool strict = context_.config.strict;
         std::vector<std::string> texts = select_.unmatched();
         texts.insert(texts.end(), refusals_.begin(), refusals_.end());
         for (const std::string &text : texts) {
@@ -211,11 +260,11 @@ class builder {
         }
     }
 
-    void sort()
+    void sort(size_t in_place)
     {
         std::string route = default_route_device();
-        std::stable_sort(context_.resources.begin(), context_.resources.end(),
-                         [&](const tl_resource &a, const tl_resource &b) {
+        std::stable_sort(context_.resources.begin() + static_cast<std::ptrdiff_t>(in_place),
+                         context_.resources.end(), [&](const tl_resource &a, const tl_resource &b) {
                              return better(rank_of(a, route), rank_of(b, route));
                          });
     }
@@ -268,7 +317,6 @@ class builder {
     }
 
     ucp_context &context_;
-    const ucp_config &config_;
     selection select_;
     std::vector<std::string> refusals_; // a sentence each
 };
@@ -322,17 +370,24 @@ ucp_context::ucp_context(const ucp_params_t *params, const ucp_config_t *from)
     overrides = from->overrides;
 
     try {
-        ucp::builder(*this, *from).run();
-        ucp::open_region_caches(this);
+        ucp::builder(*this).run();
     } catch (...) {
         release();
         throw;
     }
-    md_count = static_cast<unsigned>(mds.size());
     if (resources.empty()) {
         release();
         throw ucs::error(UCS_ERR_NO_DEVICE,
                          "ucp_init: no usable transport or device (UCX_TLS, UCX_NET_DEVICES)");
+    }
+}
+
+void ucp_context::open_networks()
+{
+    if (networks_are_late) {
+        ucs_info("context %s opens its networks", name.c_str());
+        ucp::builder(*this).add_networks();
+        networks_are_late = false;
     }
 }
 

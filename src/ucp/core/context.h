@@ -2,7 +2,8 @@
 //
 // A context: the configuration of one ucp_init() and the transport resources it allows. It opens
 // the memory domains; the interfaces belong to the workers. Nearly everything here is constant
-// after construction, so workers of several threads read it without a lock.
+// after construction, so workers of several threads read it without a lock. (A context that several
+// threads share has no late networks.)
 #pragma once
 
 #include "ucp/core/config.h"
@@ -64,6 +65,11 @@ struct ucp_context {
     }
     void look_for_drivers() noexcept;
 
+    // Networks that UCX_LATE_NETWORKS left out of `mds` and `resources`: behind those that are
+    // there, which stay where they are. Nothing, when they are there. Throws bad_alloc, or what
+    // uct says; the next call tries again.
+    void open_networks();
+
     // Whether workers open this resource unasked.
     bool default_open(const ucp::tl_resource &rsc) const noexcept;
 
@@ -89,6 +95,7 @@ struct ucp_context {
     unsigned md_count = 0;
     std::unique_ptr<ucp::md_regions> regions[ucp::MAX_MDS]; // of domains where registering is dear
     std::vector<ucp::tl_resource> resources; // best first; index travels in worker addresses
+    bool networks_are_late = false;          // open_networks() has something to open
 
     ucs::opt_lock lock; // of the listeners' connection requests
     std::atomic<unsigned> worker_count{0};

@@ -58,7 +58,7 @@ void open_region_caches(ucp_context *context)
     const ternary enable = context->config.rcache_enable;
     for (unsigned i = 0; enable != ternary::no && i < context->mds.size(); ++i) {
         const md &m = context->mds[i];
-        if (!is_dear(m.attr)) {
+        if (context->regions[i] || !is_dear(m.attr)) {
             continue;
         }
         std::string why = ucs::memory_watch::why_not();

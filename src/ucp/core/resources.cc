@@ -4,6 +4,7 @@
 #include "ucp/core/resources.h"
 
 #include "ucs/log.h"
+#include "ucs/sockaddr.h"
 #include "ucs/topo.h"
 
 #include <algorithm>
@@ -157,6 +158,35 @@ bool reaches_beyond(const std::string &device)
     }
     freeifaddrs(list);
     return found;
+}
+
+std::vector<std::vector<uint8_t>> addresses_of_this_host(size_t most)
+{
+    std::vector<std::vector<uint8_t>> best, others, loopback;
+    ifaddrs *list = nullptr;
+    if (getifaddrs(&list) != 0) {
+        return {};
+    }
+    std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> held(list, freeifaddrs);
+    const std::string route = default_route_device();
+    for (const ifaddrs *i = list; i; i = i->ifa_next) {
+        const sockaddr *a = i->ifa_addr;
+        if (!a || !(i->ifa_flags & IFF_UP) || ucs::sockaddr_length(a) == 0 || is_link_local(a)) {
+            continue;
+        }
+        const auto *bytes = a->sa_family == AF_INET
+                                ? reinterpret_cast<const uint8_t *>(
+                                      &reinterpret_cast<const sockaddr_in *>(a)->sin_addr)
+                                : reinterpret_cast<const uint8_t *>(
+                                      &reinterpret_cast<const sockaddr_in6 *>(a)->sin6_addr);
+        size_t length = a->sa_family == AF_INET ? sizeof(in_addr) : sizeof(in6_addr);
+        auto &kind = i->ifa_flags & IFF_LOOPBACK ? loopback : i->ifa_name == route ? best : others;
+        kind.emplace_back(bytes, bytes + length);
+    }
+    best.insert(best.end(), others.begin(), others.end());
+    best = best.empty() ? loopback : best;
+    best.resize(std::min(best.size(), most));
+    return best;
 }
 
 std::string default_route_device()

@@ -36,6 +36,10 @@ std::string default_route_device();
 // hosts, too.
 bool reaches_beyond(const std::string &device);
 
+// IP addresses at which other processes may call this host, of 4 or 16 bytes, the best first: those
+// of the default route's device, then those of others; the loopback's where there are no others.
+std::vector<std::vector<uint8_t>> addresses_of_this_host(size_t most);
+
 // How many devices one operation may use.
 unsigned most_rails(const config &config) noexcept;
 

@@ -71,6 +71,8 @@ struct event {
         disconnected,     // the peer's process has ended
         keepalive,        // time to check the peers
         failed,           // a lane or the peer's process failed (status)
+        door,             // a peer calls for an address with networks
+        door_answer,      // a peer that we called has said something
     };
     kind what = kind::failed;
     ucs_status_t status = UCS_OK;
@@ -85,6 +87,8 @@ struct cm;        // cm.h: the worker's connection managers
 struct matcher;   // wireup.h: pairs endpoints with those of the peers
 struct ep_config; // ep_config.h
 class settling;   // settle.h
+class door;       // door.h
+class door_calls; // door.h
 
 } // namespace ucp
 
@@ -113,6 +117,10 @@ struct ucp_worker {
     ucp::wakeup &own_wakeup();
     // From now on the peers of endpoints with error handling are checked.
     void start_keepalive();
+    // Opens what the context left closed so far, and its own interfaces of that (networks that
+    // UCX_LATE_NETWORKS keeps closed). False: there was nothing. Throws bad_alloc, or what uct
+    // says.
+    bool open_networks();
     // Asks for a call of progress_slow() in the next round, and wakes the thread that sleeps before
     // it. The caller has the lock.
     void schedule() noexcept
@@ -150,12 +158,15 @@ struct ucp_worker {
     std::vector<std::unique_ptr<ucp::ep_config>> ep_configs;
     ucp::mem_views memory; // of the context's mappings
     std::vector<std::unique_ptr<ucp::iface>> ifaces;
+    size_t seen_resources = 0;                 // of the context's, as far as they were to be opened
     size_t max_am_header = SIZE_MAX;           // over any of them
     std::unique_ptr<ucp::wakeup> wakeup;       // null until something may sleep
     std::atomic<ucp::wakeup *> waker{nullptr}; // the same, for other threads
     std::unique_ptr<ucp::keepalive> keepalive; // null until an endpoint wants its peer checked
     std::unique_ptr<ucp::cm> cm;               // null until a client or listener needs it
     std::unique_ptr<ucp::matcher> matcher;
+    std::unique_ptr<ucp::door> door;             // null where the networks were opened at once
+    std::unique_ptr<ucp::door_calls> door_calls; // null until an endpoint calls at one
 
     std::mutex event_mutex; // guards `events` alone
     ucp::event_queue<ucp::event> events;
@@ -192,6 +203,7 @@ struct ucp_worker {
     unsigned run_events() noexcept;
     unsigned run_event(ucp::event &ev) noexcept;
     void open_ifaces();
+    void open_door();
     void close() noexcept;
 };
 

@@ -417,7 +417,12 @@ UCS_EXPORT ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_par
     if (status != UCS_OK) {
         return status;
     }
-    return ucs::guard([&] { *memh_p = ucp::map(context, params, wanted); });
+    return ucs::guard([&] {
+        if (!wanted.import) {
+            context->open_networks(); // peers get keys for them
+        }
+        *memh_p = ucp::map(context, params, wanted);
+    });
 }
 
 UCS_EXPORT ucs_status_t ucp_mem_unmap(ucp_context_h context, ucp_mem_h memh)

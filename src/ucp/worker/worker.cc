@@ -5,6 +5,7 @@
 
 #include "ucp/am/am.h"
 #include "ucp/connect/cm.h"
+#include "ucp/connect/door.h"
 #include "ucp/connect/listener.h"
 #include "ucp/connect/wireup.h"
 #include "ucp/endpoint/ep_control.h"
@@ -179,6 +180,7 @@ ucp_worker::ucp_worker(ucp_context *c, const ucp_worker_params_t *params)
             near.emplace(params->cpu_mask);
         }
         open_ifaces();
+        open_door();
         if (context->has_feature(UCP_FEATURE_WAKEUP)) {
             int fd = given(UCP_WORKER_PARAM_FIELD_EVENT_FD) ? params->event_fd : -1;
             unsigned events = given(UCP_WORKER_PARAM_FIELD_EVENTS) ? params->events : ~0u;
@@ -191,6 +193,7 @@ ucp_worker::ucp_worker(ucp_context *c, const ucp_worker_params_t *params)
             this, given(UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT) ? params->am_alignment : 1);
     } catch (...) {
         wakeup.reset();
+        door.reset();
         ifaces.clear();
         uct_worker_destroy(uct);
         throw;
@@ -201,13 +204,14 @@ ucp_worker::ucp_worker(ucp_context *c, const ucp_worker_params_t *params)
 void ucp_worker::open_ifaces()
 {
     ucs::failed_allocations = 0;
-    for (size_t i = 0; i < context->resources.size(); ++i) {
-        const ucp::tl_resource &rsc = context->resources[i];
+    for (; seen_resources < context->resources.size(); ++seen_resources) {
+        const ucp::tl_resource &rsc = context->resources[seen_resources];
         if (!context->default_open(rsc)) {
             continue;
         }
         try {
-            ifaces.push_back(std::make_unique<ucp::iface>(this, static_cast<uint8_t>(i)));
+            ifaces.push_back(
+                std::make_unique<ucp::iface>(this, static_cast<uint8_t>(seen_resources)));
             max_am_header =
                 std::min(max_am_header, ucp::max_am_header(ifaces.back()->attr.cap.am.max_bcopy));
         } catch (const ucs::error &e) {
@@ -225,6 +229,36 @@ void ucp_worker::open_ifaces()
     if (ifaces.empty()) {
         throw ucs::error(UCS_ERR_NO_DEVICE, "ucp_worker_create: no transport could be opened");
     }
+}
+
+// Without one, peers have to find the networks in the address. Other threads may read what the
+// context has while they use a worker of mode MULTI.
+void ucp_worker::open_door()
+{
+    if (!context->networks_are_late) {
+        return;
+    }
+    if (thread_mode == UCS_THREAD_MODE_MULTI) {
+        (void)open_networks();
+        return;
+    }
+    try {
+        door = std::make_unique<ucp::door>(this);
+    } catch (const ucs::error &e) {
+        ucs_info("worker %s opens its networks at once: %s", name.c_str(), e.what());
+        (void)open_networks();
+    }
+}
+
+bool ucp_worker::open_networks()
+{
+    const size_t before = ifaces.size();
+    context->open_networks();
+    open_ifaces();
+    if (wakeup) {
+        wakeup->watch_ifaces();
+    }
+    return ifaces.size() > before;
 }
 
 ucp_worker::~ucp_worker()
@@ -252,6 +286,8 @@ void ucp_worker::start_keepalive()
 
 void ucp_worker::close() noexcept
 {
+    door.reset();
+    door_calls.reset();
     keepalive.reset();
     if (!listeners.empty()) {
         ucs_warn("ucp_worker_destroy: %zu listeners of worker %s still exist", listeners.size(),
@@ -377,6 +413,14 @@ unsigned ucp_worker::run_event(ucp::event &ev) noexcept
         keepalive->run_round();
         return 0;
     }
+    if (ev.what == ucp::event::kind::door && door) {
+        door->serve();
+        return 1;
+    }
+    if (ev.what == ucp::event::kind::door_answer && door_calls) {
+        door_calls->run();
+        return 1;
+    }
     if (ev.what == ucp::event::kind::connection_ended) {
         ucp::on_connection_ended(this, ev.ep_id);
         return 1;
@@ -401,6 +445,8 @@ unsigned ucp_worker::run_event(ucp::event &ev) noexcept
     case ucp::event::kind::conn_request:
     case ucp::event::kind::keepalive:
     case ucp::event::kind::connection_ended:
+    case ucp::event::kind::door:
+    case ucp::event::kind::door_answer:
         break;
     }
     return 1;

@@ -31,6 +31,7 @@ struct cell {
     int apart = 0; // CLONE_NEW*: what the guest has of its own
     rights guest = rights::usual;
     bool together = false; // both are in new namespaces
+    bool late = false;     // UCX_LATE_NETWORKS
 };
 
 bool write_file(const char *path, const std::string &text)
@@ -128,9 +129,11 @@ bool exchange(entity &e, ucp_ep_h ep, int side)
 }
 
 // The transport, or "unreachable", or what went wrong.
-std::string live(int fd, int side)
+std::string live(const cell &c, int fd, int side)
 {
-    entity e({});
+    options o;
+    o.config = {{"LATE_NETWORKS", c.late ? "y" : "n"}};
+    entity e(o);
     std::vector<char> own = e.address();
     tell(fd, {own.data(), own.size()});
     std::string theirs = hear(fd);
@@ -140,8 +143,11 @@ std::string live(int fd, int side)
     bool both = hear(fd, &e) == "reaches" && status == UCS_OK;
     std::string way = status == UCS_ERR_UNREACHABLE ? "unreachable" : ucs_status_string(status);
     if (both) {
+        bool good = exchange(e, ep, side);
         std::string lane = transports_of(ep).at(0);
-        way = exchange(e, ep, side) ? lane.substr(0, lane.find('/')) : "wrong bytes";
+        way = good ? lane.substr(0, lane.find('/')) : "wrong bytes";
+        way += way == "sm" && e.worker->door && !e.context->networks_are_late ? " beside networks"
+                                                                              : "";
     }
     tell(fd, "done"); // the other may still need an answer
     hear(fd, &e);
@@ -185,7 +191,7 @@ pid_t start(const cell &c, int side, sockets &between, int report)
         }
         // What it throws must not go on in the test's place.
         try {
-            tell(report, live(between.fd[side], side));
+            tell(report, live(c, between.fd[side], side));
         } catch (const std::exception &e) {
             fprintf(stderr, "side %d: %s\n", side, e.what());
             _exit(1);
@@ -215,6 +221,7 @@ int run(const cell &c, int report)
 std::string name_of(const cell &c)
 {
     std::string name = c.together ? "together" : "apart";
+    name += c.late ? "_late" : "";
     const std::pair<int, const char *> kinds[] = {{CLONE_NEWUSER, "_user"},
                                                   {CLONE_NEWPID, "_pid"},
                                                   {CLONE_NEWIPC, "_ipc"},
@@ -251,6 +258,11 @@ std::vector<cell> cells()
         }
     }
     all.push_back({.apart = all_namespaces, .together = true});
+    std::vector<cell> late = all;
+    for (cell &c : late) {
+        c.late = true;
+    }
+    all.insert(all.end(), late.begin(), late.end());
     return all;
 }
 
