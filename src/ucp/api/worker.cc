@@ -108,9 +108,6 @@ ucs_status_t ucp_worker_query(ucp_worker_h worker, ucp_worker_attr_t *attr)
         bool net_only = (attr->field_mask & UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS) &&
                         (attr->address_flags & UCP_WORKER_ADDRESS_FLAG_NET_ONLY);
         return ucs::guard([&] {
-            if (net_only) {
-                (void)worker->open_networks();
-            }
             std::vector<uint8_t> blob = ucp::pack_address(*worker, net_only);
             attr->address = static_cast<ucp_address_t *>(copy_address(blob));
             attr->address_length = blob.size();

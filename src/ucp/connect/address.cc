@@ -146,6 +146,13 @@ void pack_resources(writer &w, const ucp_worker &worker, bool net_only)
     w.set(count_at, count);
 }
 
+bool has_networks(const ucp_worker &worker)
+{
+    return std::any_of(worker.ifaces.begin(), worker.ifaces.end(), [&](const auto &iface) {
+        return !on_node(worker.context->resources[iface->resource].cls);
+    });
+}
+
 } // namespace
 
 std::vector<uint8_t> pack_address(const ucp_worker &worker, bool net_only)
@@ -153,7 +160,7 @@ std::vector<uint8_t> pack_address(const ucp_worker &worker, bool net_only)
     writer w;
     w.put(MAGIC);
     w.put(address_version);
-    const bool has_door = !net_only && worker.door;
+    const bool has_door = worker.door && (!net_only || !has_networks(worker));
     w.put(static_cast<uint8_t>((net_only ? 0 : FLAG_HOST) | (has_door ? FLAG_DOOR : 0)));
     w.bytes.resize(ADDRESS_HEAD);
     w.put(worker.uuid);

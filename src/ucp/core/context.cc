@@ -86,6 +86,9 @@ class builder {
     {
         ucs::failed_allocations = 0;
         const size_t mds = context_.mds.size(), resources = context_.resources.size();
+        for (const tl_resource &rsc : context_.resources) {
+            (void)select_.allows(rsc); // it was asked for, and is there
+        }
         try {
             add_cores();
             report_missing();

@@ -7,6 +7,7 @@
 #include "fabtests-ext/common/relay.h"
 #include "fabtests-ext/common/ucp_lanes.h"
 #include "fabtests-ext/common/ucp_pair.h"
+#include "fabtests-ext/common/warnings.h"
 #include "ucp/connect/door.h"
 #include "ucp/endpoint/ep_control.h"
 
@@ -212,15 +213,32 @@ TEST(ucp_late_networks, are_opened_for_a_listener_and_its_client)
     close_both(b, client, a, accepted);
 }
 
-TEST(ucp_late_networks, are_opened_for_an_address_for_networks)
+// Open MPI asks for such an address in each job.
+TEST(ucp_late_networks, stay_closed_for_an_address_for_networks)
 {
     entity a(late()), b(over_tcp());
     std::vector<char> address = a.address(true);
-    EXPECT_LT(0u, networks_of(a));
+    EXPECT_EQ(0u, networks_of(a));
     ucp_ep_h ep = nullptr;
     ASSERT_EQ(UCS_OK, create_ep(b, address, &ep));
     ping(b, ep, a);
     EXPECT_EQ(UCS_OK, wait({&a, &b}, close_nb(ep)));
+    // With networks it says where they are, and needs no door.
+    ucp::unpacked_address out;
+    address = a.address(true);
+    ASSERT_EQ(UCS_OK, ucp::unpack_address(address.data(), address.size(), &out));
+    EXPECT_EQ(0u, out.door.number);
+    EXPECT_EQ(networks_of(a), out.resources.size());
+}
+
+TEST(ucp_late_networks, are_not_missed_when_they_are_opened)
+{
+    options o = late();
+    o.tls = "sm,self,all";
+    entity a(o);
+    kept_warnings kept;
+    ASSERT_TRUE(a.worker->open_networks());
+    EXPECT_EQ(std::vector<std::string>(), kept.lines);
 }
 
 TEST(ucp_late_networks, wake_a_worker_that_sleeps)
