@@ -28,6 +28,7 @@ worker::worker(ucs_thread_mode_t mode) : uct_worker{}, thread_mode(mode)
 void worker::add_source(const progress_source &source)
 {
     (source.slow ? slow_ : fast_).push_back(source);
+    fast_count_ = fast_.size();
     next_slow_ = 0;
 }
 
@@ -49,6 +50,7 @@ void worker::remove_source(unsigned (*poll)(void *), void *arg)
         auto same = [&](const progress_source &s) { return s.poll == poll && s.arg == arg; };
         list->erase(std::remove_if(list->begin(), list->end(), same), list->end());
     }
+    fast_count_ = fast_.size();
 }
 
 void worker::hasten(void *arg)
@@ -99,7 +101,7 @@ unsigned worker::progress()
 {
     unsigned count = 0;
     // By index: a callback may open or close an interface.
-    for (size_t i = 0; i < fast_.size(); ++i) {
+    for (size_t i = 0; i < fast_count_; ++i) {
         count += fast_[i].poll(fast_[i].arg);
     }
     if (!slow_.empty() && slow_due(count)) {

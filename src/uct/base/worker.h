@@ -93,6 +93,7 @@ class worker final : public uct_worker {
     bool next_registered(int after, int newest, registered *next);
 
     std::vector<progress_source> fast_;
+    size_t fast_count_ = 0; // of them: size() divides
     std::vector<progress_source> slow_;
     size_t sources_ = 0;     // there is room for, in each of the lists
     unsigned busy_ = 0;      // rounds for which the fast sources still count as busy

@@ -107,6 +107,11 @@ void iface::wake()
 
 unsigned iface::progress()
 {
+    return UCS_LIKELY(queued_ == 0) ? progress_pending() : deliver_queued() + progress_pending();
+}
+
+unsigned iface::deliver_queued()
+{
     unsigned count = 0;
     // What the handlers send waits for the next round.
     for (unsigned n = queued_; n > 0 && !queue_.empty(); --n) {
@@ -117,7 +122,7 @@ unsigned iface::progress()
         }
         ++count;
     }
-    return count + progress_pending();
+    return count;
 }
 
 ucs_status_t iface::create_ep(const uct_ep_params_t &params, uct_ep_h *ep_p)

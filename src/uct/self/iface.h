@@ -64,6 +64,7 @@ class iface final : public uct::iface {
     }
 
   private:
+    UCS_NOINLINE unsigned deliver_queued();
     ~iface();
     UCS_NOINLINE void wake();
 

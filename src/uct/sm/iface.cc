@@ -114,7 +114,7 @@ iface::~iface()
 
 unsigned iface::progress()
 {
-    unsigned count = receive(round_);
+    unsigned count = spare_ && inbox_->is_quiet() ? 0 : receive(round_);
     // One message is not followed by a look for the next: that would fetch a cache line in vain
     // before what the message is waited for can go on.
     round_ = count < round_ ? 1 : std::min(2 * round_, round_length);

@@ -221,6 +221,13 @@ class inbox {
         looks_ = 0;
         return UCS_LIKELY(take(w, position_++, false, m)) || find_next(m);
     }
+    // True: next() would find nothing, and nothing that has to follow it is to be done.
+    UCS_ALWAYS_INLINE bool is_quiet()
+    {
+        uint64_t w = at(position_).mark.load(std::memory_order_acquire);
+        return UCS_LIKELY(!special_ && !mark::has_turns(w, turn_of(position_) + 1)) &&
+               ++looks_ < claim_patience;
+    }
     UCS_ALWAYS_INLINE void release(const message &m)
     {
         if (UCS_UNLIKELY(m.hole)) {
