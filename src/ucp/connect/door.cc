@@ -119,7 +119,7 @@ void door::serve() noexcept
     }
     if (has_room) {
         listening_->await(EPOLLIN);
-    } else { // else the next one, whom we cannot take, would call us again and again
+    } else { // the caller that waits, and cannot be taken, would wake us again and again
         next_ns = std::min(next_ns, now + retry_ns);
     }
     timer_.set_once(next_ns == UINT64_MAX ? 0 : std::max(next_ns, now + 1) - now);
