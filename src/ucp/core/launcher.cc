@@ -16,7 +16,9 @@ constexpr counts launchers[] = {
     {"MPI_LOCALNRANKS", "PMI_SIZE"},                        // Hydra
     {"OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"}, // Open MPI
 };
-constexpr const char *nodes_of_a_step = "SLURM_STEP_NUM_NODES"; // Slurm
+// Slurm. A job of several parts has a step of each.
+constexpr const char *nodes_of_a_step = "SLURM_STEP_NUM_NODES";
+constexpr const char *parts_of_a_job = "SLURM_HET_SIZE";
 
 // 0: not set, or no number.
 unsigned long number(const char *variable) noexcept
@@ -30,11 +32,12 @@ unsigned long number(const char *variable) noexcept
 bool job_is_on_this_node() noexcept
 {
     for (const counts &said : launchers) {
-        if (unsigned long all = number(said.all)) {
-            return number(said.here) == all;
+        unsigned long here = number(said.here), all = number(said.all);
+        if (here != 0 && all != 0) { // some launchers set one of them alone
+            return here == all;
         }
     }
-    return number(nodes_of_a_step) == 1;
+    return number(nodes_of_a_step) == 1 && number(parts_of_a_job) <= 1;
 }
 
 } // namespace ucp

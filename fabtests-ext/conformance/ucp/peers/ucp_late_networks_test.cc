@@ -604,7 +604,12 @@ const setting settings[] = {
      {{"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}, {"OMPI_COMM_WORLD_SIZE", "3"}},
      false},
     {"by_slurm", {}, {{"SLURM_STEP_NUM_NODES", "1"}}, true},
+    {"by_slurm_with_a_size_alone", {}, {{"PMI_SIZE", "4"}, {"SLURM_STEP_NUM_NODES", "1"}}, true},
     {"not_by_slurm_on_two_nodes", {}, {{"SLURM_STEP_NUM_NODES", "2"}}, false},
+    {"not_by_slurm_for_a_job_of_two_parts",
+     {},
+     {{"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_HET_SIZE", "2"}},
+     false},
     {"not_against_a_wish",
      {{"LATE_NETWORKS", "n"}},
      {{"MPI_LOCALNRANKS", "4"}, {"PMI_SIZE", "4"}},
@@ -615,8 +620,9 @@ class ucp_late_setting : public testing::TestWithParam<setting> {};
 
 TEST_P(ucp_late_setting, decides)
 {
-    for (const char *variable : {"MPI_LOCALNRANKS", "PMI_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
-                                 "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_NODES"}) {
+    for (const char *variable :
+         {"MPI_LOCALNRANKS", "PMI_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE",
+          "SLURM_STEP_NUM_NODES", "SLURM_HET_SIZE"}) {
         unsetenv(variable);
     }
     for (const auto &[name, value] : GetParam().environment) {
