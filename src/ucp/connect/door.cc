@@ -125,10 +125,10 @@ void door::serve() noexcept
     timer_.set_once(next_ns == UINT64_MAX ? 0 : std::max(next_ns, now + 1) - now);
 }
 
-// False: there is no descriptor, or no memory, for the next one.
+// So many at a time. False: there is no descriptor, or no memory, for the next one.
 bool door::take_callers() noexcept
 {
-    for (;;) {
+    for (size_t taken = 0; taken < most_callers; ++taken) {
         owned_fd fd(accept4(listening_->fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (fd.get() < 0) {
             return !is_out_of_descriptors(errno);
@@ -141,6 +141,7 @@ bool door::take_callers() noexcept
             return false;
         }
     }
+    return true;
 }
 
 // True: it has said all, or will not.
