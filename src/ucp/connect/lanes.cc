@@ -44,9 +44,8 @@ std::vector<candidate> candidates_of(const ucp_worker &worker, const unpacked_ad
                     local->uct,
                     reinterpret_cast<const uct_device_addr_t *>(remote.device_addr.data()),
                     reinterpret_cast<const uct_iface_addr_t *>(remote.iface_addr.data()))) {
-                double bandwidth = local->attr.bandwidth.dedicated + local->attr.bandwidth.shared;
-                found.push_back({local.get(), &remote, static_cast<uint8_t>(i), rsc.cls, bandwidth,
-                                 local->resource});
+                found.push_back({local.get(), &remote, static_cast<uint8_t>(i), rsc.cls,
+                                 bandwidth_of(local->attr), local->resource});
             }
         }
     }

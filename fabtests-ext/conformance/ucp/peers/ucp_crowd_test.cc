@@ -7,7 +7,7 @@
 #include "fabtests-ext/common/sanitized.h"
 #include "fabtests-ext/common/ucp_entity.h"
 #include "fabtests-ext/common/ucp_pair.h"
-#include "ucp/connect/address.h"
+#include "fabtests-ext/conformance/common/ucp_address.h"
 #include "ucp/core/worker.h"
 
 #include <csignal>
@@ -88,11 +88,7 @@ class ucp_crowd : public testing::TestWithParam<const char *> {
     // The address of a worker that is not there any more, where another is.
     static std::vector<uint8_t> of_nobody(ucp_worker_h other, uint64_t number)
     {
-        std::vector<uint8_t> address = ucp::pack_address(*other, false);
-        const uint64_t uuid = other->uuid + number;
-        memcpy(address.data() + ucp::ADDRESS_HEAD, &uuid, sizeof(uuid));
-        ucp::seal_address(address);
-        return address;
+        return address_in_the_name_of(other->uuid + number, *other);
     }
     bool ends(ucs_status_ptr_t r, ucp_worker_h also = nullptr)
     {

@@ -4,6 +4,7 @@
 // that worker's name. It is connected to the same victim as the worker itself, and sends what it
 // likes over its own lane. Nothing of the peer changes by that.
 #include "fabtests-ext/common/ucp_pair.h"
+#include "fabtests-ext/conformance/common/ucp_address.h"
 #include "ucp/connect/matcher.h"
 #include "ucp/connect/wireup.h"
 #include "ucp/core/am_id.h"
@@ -106,9 +107,7 @@ class ucp_stranger : public testing::TestWithParam<const char *> {
         std::vector<uint8_t> tail;
         const uint64_t uuid = peer->worker->uuid;
         if (kind == ucp::wireup_kind::request) {
-            tail = ucp::pack_address(*from.worker, false);
-            memcpy(tail.data() + ucp::ADDRESS_HEAD, &uuid, sizeof(uuid));
-            ucp::seal_address(tail);
+            tail = address_in_the_name_of(uuid, *from.worker);
         }
         const ucp::wireup_hdr hdr = {kind,
                                      static_cast<uint8_t>(reason),
