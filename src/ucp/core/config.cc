@@ -179,7 +179,7 @@ constexpr field fields[] = {
      "launcher says that all processes of the job run on this node (Hydra, Open MPI, Slurm); y: "
      "always; n: never. A peer elsewhere asks at a port that the worker's address names. Not for "
      "contexts or workers that several threads share, where UCX_TLS or UCX_NET_DEVICES name "
-     "networks, with UCX_STRICT or UCX_RCACHE_ENABLE=y, or without sm.",
+     "networks or UCX_TCP_PORT_RANGE ports, with UCX_STRICT or UCX_RCACHE_ENABLE=y, or without sm.",
      offsetof(config, late_networks), &ternary_},
     {"RNDV_THRESH", "auto",
      "Message size from which the rendezvous protocol is used. auto: from where it is expected to "

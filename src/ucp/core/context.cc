@@ -113,7 +113,8 @@ class builder {
         const config &values = context_.config;
         return values.late_networks != ternary::no && !values.strict &&
                values.rcache_enable != ternary::yes && is_all(values.net_devices) &&
-               !context_.mt_workers_shared && spare_is_served() && select_.unmatched().empty() &&
+               !context_.mt_workers_shared && !ports_are_chosen(context_) && spare_is_served() &&
+               select_.unmatched().empty() &&
                (values.late_networks == ternary::yes || job_is_on_this_node());
     }
 

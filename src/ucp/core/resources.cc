@@ -13,6 +13,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <string_view>
 #include <strings.h>
 #include <unistd.h>
 
@@ -187,6 +188,20 @@ std::vector<std::vector<uint8_t>> addresses_of_this_host(size_t most)
     best = best.empty() ? loopback : best;
     best.resize(std::min(best.size(), most));
     return best;
+}
+
+bool ports_are_chosen(const ucp_context &context)
+{
+    constexpr std::string_view what = "PORT_RANGE";
+    for (char **variable = environ; *variable; ++variable) {
+        std::string_view text = *variable;
+        if (text.starts_with("UCX_") && text.substr(0, text.find('=')).ends_with(what)) {
+            return true;
+        }
+    }
+    return context.source.file() ||
+           std::any_of(context.overrides.begin(), context.overrides.end(),
+                       [&](const auto &o) { return o.first.ends_with(what); });
 }
 
 std::string default_route_device()
