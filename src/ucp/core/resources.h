@@ -40,8 +40,8 @@ bool reaches_beyond(const std::string &device);
 // of the default route's device, then those of others; the loopback's where there are no others.
 std::vector<std::vector<uint8_t>> addresses_of_this_host(size_t most);
 
-// Whether something says at which ports peers find this process (UCX_TCP_PORT_RANGE), or may: a file
-// is read when the transport is opened.
+// Whether something says at which ports peers find this process (UCX_TCP_PORT_RANGE), or may: a
+// file is read when the transport is opened.
 bool ports_are_chosen(const ucp_context &context);
 
 // How many devices one operation may use.
