@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How a peer that shared memory does not reach finds a worker whose networks are not open yet
-// (UCX_LATE_NETWORKS). The worker listens at a door, a socket of its own, and its address names it.
-// An endpoint that has nothing better calls there and shows the number that stands beside it. The
-// worker opens its networks, and answers with the address that it has then:
+// The door of a worker whose networks are not open yet (UCX_LATE_NETWORKS): a socket that listens,
+// which the worker's address names. An endpoint that shared memory does not connect calls there and
+// shows the number that stands beside it in the address. The worker opens its networks, and answers
+// with the address that it has then:
 //
 //    0       4         5      8        16             0       4         5      6        8
 //   +-------+---------+------+--------+              +-------+---------+------+--------+---------+
@@ -130,7 +130,7 @@ class door_calls {
     explicit door_calls(ucp_worker *worker);
     ~door_calls();
 
-    // The endpoint hears of the end in on_door_answer(), in progress. Throws bad_alloc, or
+    // on_door_answer() tells the endpoint how the call has ended, in progress. Throws bad_alloc, or
     // ucs::error when there is no descriptor.
     void add(uint64_t ep_id, const door_sign &sign);
     // In progress.
