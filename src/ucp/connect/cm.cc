@@ -398,14 +398,6 @@ void on_conn_request(ucp_worker *worker, event &ev) noexcept
     listener->conn.cb(request, listener->conn.arg);
 }
 
-static void on_server_closed(ucp_ep *ep) noexcept
-{
-    ep_tell_answer(ep);
-    if (ep->state == ep_state::connected) { // not closed in that callback
-        ep->set_failed(UCS_ERR_CONNECTION_RESET);
-    }
-}
-
 void on_connected(ucp_ep *ep, const event &ev) noexcept
 {
     if (ep->status != UCS_OK || ep->state == ep_state::closed) {
@@ -456,7 +448,7 @@ void on_connected(ucp_ep *ep, const event &ev) noexcept
         (void)ucs::guard([&] { share_connection(ep, peer); }); // else it keeps its own
     }
     if (ep->control->close_seen) { // the lane of another endpoint was faster than the answer
-        on_server_closed(ep);
+        on_peer_closed(ep);
     } else {
         ep_tell_answer_when_up(ep);
     }

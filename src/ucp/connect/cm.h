@@ -92,6 +92,9 @@ void on_connected(ucp_ep *ep, const event &ev) noexcept;
 void on_notified(ucp_ep *ep, const event &ev) noexcept;
 // Server: the client has confirmed, by its notice or by what else it has sent.
 void client_confirmed(ucp_ep *ep) noexcept;
+// The peer's close notice has come, over a lane that may be faster than the connection, or than
+// what that is waited for with. A client that has no answer yet looks again when it has.
+void on_peer_closed(ucp_ep *ep) noexcept;
 void on_disconnected(ucp_ep *ep) noexcept;
 // Both sides are closing and the peer is ahead: it stays until we have disconnected, too.
 bool waits_for_us(const ucp_ep *ep) noexcept;

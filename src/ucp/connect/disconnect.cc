@@ -67,6 +67,17 @@ bool await_confirmation(ucp_ep *ep) noexcept
     return may_come;
 }
 
+void on_peer_closed(ucp_ep *ep) noexcept
+{
+    if (ep->origin == ep_origin::server) {
+        client_confirmed(ep);
+    }
+    ep_tell_answer(ep);
+    if (ep->state == ep_state::connected) { // not closed in that callback
+        ep->set_failed(UCS_ERR_CONNECTION_RESET);
+    }
+}
+
 void on_disconnected(ucp_ep *ep) noexcept
 {
     ep_control &c = *ep->control;

@@ -228,20 +228,13 @@ void on_close(ucp_ep *ep, close_reason reason)
         }
         return;
     }
-    bool by_cm = ep->origin == ep_origin::client || ep->origin == ep_origin::server;
-    // The lane may be faster than the connection, or than what it is waited for with.
-    if (ep->origin == ep_origin::server) {
-        client_confirmed(ep);
-    }
-    if (by_cm) {
-        ep_tell_answer(ep);
-        if (ep->status != UCS_OK || ep->state != ep_state::connected) {
-            return; // closed in that callback, or of no use to it
-        }
+    if (ep->origin == ep_origin::client || ep->origin == ep_origin::server) {
+        on_peer_closed(ep);
+        return;
     }
     bool lost = reason == close_reason::worker_gone ||
                 (reason == close_reason::forced && ep->err_mode != UCP_ERR_HANDLING_MODE_NONE);
-    if (by_cm || (lost && c.user_owned)) {
+    if (lost && c.user_owned) {
         ep->set_failed(UCS_ERR_CONNECTION_RESET);
         return;
     }
