@@ -90,8 +90,11 @@ std::vector<char> with_port(const entity &e, uint16_t port)
     return resealed(address);
 }
 
-void close_both(entity &a, ucp_ep_h ab, entity &b, ucp_ep_h ba)
+// Two endpoints that are each other's peers.
+void close_pair(entity &a, ucp_ep_h ab, entity &b, ucp_ep_h ba)
 {
+    EXPECT_EQ(ab->remote_id, ba->local_id);
+    EXPECT_EQ(ba->remote_id, ab->local_id);
     void *x = close_nb(ab), *y = close_nb(ba);
     EXPECT_EQ(UCS_OK, wait({&a, &b}, x));
     EXPECT_EQ(UCS_OK, wait({&a, &b}, y));
@@ -110,7 +113,7 @@ TEST(ucp_late_networks, stay_closed_on_a_node)
     EXPECT_EQ(std::vector<std::string>{"sm/memory"}, transports_of(ab));
     EXPECT_EQ(0u, networks_of(a) + networks_of(b));
     EXPECT_TRUE(a.context->networks_are_late && b.context->networks_are_late);
-    close_both(a, ab, b, ba);
+    close_pair(a, ab, b, ba);
 }
 
 // A worker of a program without late networks, that has no shared memory.
@@ -124,8 +127,7 @@ TEST(ucp_late_networks, are_opened_for_a_caller)
     EXPECT_LT(0u, networks_of(a));
     ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &ab));
     ping(a, ab, b);
-    EXPECT_EQ(ab->remote_id, ba->local_id);
-    close_both(a, ab, b, ba);
+    close_pair(a, ab, b, ba);
 }
 
 TEST(ucp_late_networks, are_opened_for_an_endpoint)
@@ -137,8 +139,7 @@ TEST(ucp_late_networks, are_opened_for_an_endpoint)
     ping(a, ab, b);
     ASSERT_EQ(UCS_OK, create_ep(b, a.address(), &ba));
     ping(b, ba, a);
-    EXPECT_EQ(ab->remote_id, ba->local_id);
-    close_both(a, ab, b, ba);
+    close_pair(a, ab, b, ba);
 }
 
 TEST(ucp_late_networks, are_opened_by_two_that_call_each_other)
@@ -149,10 +150,8 @@ TEST(ucp_late_networks, are_opened_by_two_that_call_each_other)
     ASSERT_EQ(UCS_OK, create_ep(b, from_elsewhere(a), &ba));
     ping(a, ab, b);
     ping(b, ba, a, 100'000);
-    EXPECT_EQ(ab->remote_id, ba->local_id);
-    EXPECT_EQ(ba->remote_id, ab->local_id);
     EXPECT_EQ(2u, a.worker->ep_ids.size() + b.worker->ep_ids.size());
-    close_both(a, ab, b, ba);
+    close_pair(a, ab, b, ba);
 }
 
 TEST(ucp_late_networks, are_opened_for_one_that_is_answered_before_it_asks)
@@ -164,8 +163,7 @@ TEST(ucp_late_networks, are_opened_for_one_that_is_answered_before_it_asks)
     ASSERT_EQ(UCS_OK, create_ep(b, a.address(), &ba));
     ping(b, ba, a);
     ping(a, ab, b);
-    EXPECT_EQ(ab->remote_id, ba->local_id);
-    close_both(a, ab, b, ba);
+    close_pair(a, ab, b, ba);
 }
 
 TEST(ucp_late_networks, are_opened_for_memory_that_peers_reach)
@@ -210,7 +208,7 @@ TEST(ucp_late_networks, are_opened_for_a_listener_and_its_client)
     ASSERT_EQ(UCS_OK, s.accept(&accepted, &of_server));
     ping(b, client, a);
     ping(a, accepted, b);
-    close_both(b, client, a, accepted);
+    close_pair(b, client, a, accepted);
 }
 
 // Open MPI asks for such an address in each job.
