@@ -19,57 +19,6 @@ namespace ucp {
 
 namespace {
 
-constexpr uint8_t WIRE_VERSION = 3;
-constexpr uint8_t HAS_CLIENT_ID = 1;
-constexpr uint16_t SHARES = 1;
-
-struct client_head {
-    uint8_t version;
-    uint8_t err_mode;
-    uint8_t flags;
-    uint8_t zero;
-    uint16_t address_length;
-    uint16_t greeting_length;
-    uint64_t client_id;
-    uint64_t ep_id;
-    uint64_t to_share;
-};
-static_assert(sizeof(client_head) == 32);
-
-struct server_head {
-    uint8_t version;
-    uint8_t status;
-    uint16_t flags;
-    uint16_t address_length;
-    uint16_t greeting_length;
-    uint64_t ep_id;
-};
-static_assert(sizeof(server_head) == 16);
-
-template <class H>
-std::vector<uint8_t> hello(const cm &m, H head, const greeting &mine)
-{
-    size_t max = std::min<size_t>(m.max_private_data, UINT16_MAX);
-    size_t other = sizeof(head) + mine.length;
-    bool fits = other + m.address.size() <= max;
-    const std::vector<uint8_t> &address = fits ? m.address : m.net_address;
-    if (mine.length > max || other + address.size() > max) {
-        throw ucs::error(UCS_ERR_EXCEEDS_LIMIT,
-                         "the worker's address of %zu bytes and %zu more do not fit the %zu bytes "
-                         "that the connection manager carries",
-                         address.size(), other, max);
-    }
-    head.address_length = static_cast<uint16_t>(address.size());
-    head.greeting_length = static_cast<uint16_t>(mine.length);
-    std::vector<uint8_t> out(other + address.size());
-    memcpy(out.data(), &head, sizeof(head));
-    memcpy(out.data() + sizeof(head), address.data(), address.size());
-    if (mine.length > 0) {
-        memcpy(out.data() + sizeof(head) + address.size(), mine.data, mine.length);
-    }
-    return out;
-}
-
 void keep_callback(ucp_ep *ep, const greeting &mine)
 {
     ep->control->by_cm->answered = mine.answered;
@@ -128,27 +77,6 @@ void disconnect_cb(uct_ep_h, void *arg)
     connection->worker->post_event({event::kind::connection_ended, UCS_OK, connection->id});
 }
 
-template <class H>
-ucs_status_t parse(const std::vector<uint8_t> &data, H *head, const uint8_t **address,
-                   std::span<const uint8_t> *greeting)
-{
-    if (data.size() < sizeof(*head)) {
-        return UCS_ERR_INVALID_PARAM;
-    }
-    memcpy(head, data.data(), sizeof(*head));
-    *address = data.data() + sizeof(*head);
-    if (head->version != WIRE_VERSION) {
-        ucs_error("the peer speaks version %u of the connection protocol, this library %u",
-                  head->version, WIRE_VERSION);
-        return UCS_ERR_UNSUPPORTED;
-    }
-    if (size_t(head->address_length) + head->greeting_length != data.size() - sizeof(*head)) {
-        return UCS_ERR_INVALID_PARAM;
-    }
-    *greeting = {*address + head->address_length, head->greeting_length};
-    return UCS_OK;
-}
-
 } // namespace
 
 cm::cm(ucp_worker *worker)
@@ -201,49 +129,20 @@ cm &worker_cm(ucp_worker *worker)
     return *worker->cm;
 }
 
-ucs_status_t parse_client_hello(const std::vector<uint8_t> &data, client_hello *out) noexcept
-{
-    client_head head;
-    ucs_status_t status = parse(data, &head, &out->address, &out->greeting);
-    if (status == UCS_OK) {
-        out->err_mode = head.err_mode;
-        out->has_client_id = head.flags & HAS_CLIENT_ID;
-        out->client_id = head.client_id;
-        out->ep_id = head.ep_id;
-        out->to_share = head.to_share;
-        out->address_length = head.address_length;
-    }
-    return status;
-}
-
-ucs_status_t parse_server_hello(const std::vector<uint8_t> &data, server_hello *out) noexcept
-{
-    server_head head;
-    ucs_status_t status = parse(data, &head, &out->address, &out->greeting);
-    if (status == UCS_OK) {
-        out->ep_id = head.ep_id;
-        out->shares = head.flags & SHARES;
-        out->address_length = head.address_length;
-    }
-    return status;
-}
-
 void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
                     const ucs_sock_addr_t *local, bool send_client_id, const greeting &mine)
 {
     cm &m = worker_cm(ep->worker);
     std::string asked_at = ucs::sockaddr_string(remote);
     cm_connection *to_share = to_share_at(m.connections, asked_at);
-    client_head head = {WIRE_VERSION,
-                        static_cast<uint8_t>(ep->err_mode),
-                        static_cast<uint8_t>(send_client_id ? HAS_CLIENT_ID : 0),
-                        0,
-                        0,
-                        0,
-                        send_client_id ? ep->worker->client_id : 0,
-                        ep->local_id,
-                        to_share ? to_share->peer_id : 0};
-    std::vector<uint8_t> data = hello(m, head, mine);
+    client_hello says;
+    says.err_mode = static_cast<uint8_t>(ep->err_mode);
+    says.has_client_id = send_client_id;
+    says.client_id = send_client_id ? ep->worker->client_id : 0;
+    says.ep_id = ep->local_id;
+    says.to_share = to_share ? to_share->peer_id : 0;
+    says.greeting = mine.bytes();
+    std::vector<uint8_t> data = pack_client_hello(m, says);
     cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
     set_connection(ep, connection);
     if (to_share) {
@@ -294,9 +193,11 @@ void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &cl
 
     cm &m = worker_cm(ep->worker);
     cm_connection *to_share = client.to_share ? agreed(ep, client.to_share, peer) : nullptr;
-    uint16_t flags = to_share ? SHARES : 0;
-    std::vector<uint8_t> data =
-        hello(m, server_head{WIRE_VERSION, 0, flags, 0, 0, ep->local_id}, mine);
+    server_hello says;
+    says.ep_id = ep->local_id;
+    says.shares = to_share;
+    says.greeting = mine.bytes();
+    std::vector<uint8_t> data = pack_server_hello(m, says);
     cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
     connection->peer_id = client.ep_id;
     connection->peer_uuid = peer.uuid;

@@ -73,8 +73,11 @@ struct server_hello {
     size_t address_length = 0;
     std::span<const uint8_t> greeting;
 };
-ucs_status_t parse_client_hello(const std::vector<uint8_t> &data, client_hello *out) noexcept;
-ucs_status_t parse_server_hello(const std::vector<uint8_t> &data, server_hello *out) noexcept;
+ucs_status_t parse_client_hello(std::span<const uint8_t> data, client_hello *out) noexcept;
+ucs_status_t parse_server_hello(std::span<const uint8_t> data, server_hello *out) noexcept;
+// With the worker's address, whatever `address` is. Throws UCS_ERR_EXCEEDS_LIMIT.
+std::vector<uint8_t> pack_client_hello(const cm &m, const client_hello &says);
+std::vector<uint8_t> pack_server_hello(const cm &m, const server_hello &says);
 
 // The active side. Failures, even immediate ones, come as events.
 void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,

@@ -34,6 +34,8 @@ struct greeting {
     void (*answered)(void *arg, const void *data, size_t length) = nullptr;
     void *arg = nullptr;
     lane_trust trust = lane_trust::none; // of a client
+
+    std::span<const uint8_t> bytes() const { return {static_cast<const uint8_t *>(data), length}; }
 };
 
 // ucp_ep_create() of a client endpoint or from a connection request. UCS_ERR_EXCEEDS_LIMIT: the
