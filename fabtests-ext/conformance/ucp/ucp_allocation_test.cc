@@ -88,7 +88,7 @@ class run_of_all : own_allocations::steps {
     bool use_remote_memory();
     bool access(ucp_rkey_h rkey);
     bool connect_to_listener();
-    bool talk_to_server(const ucp_ep_params_t &to);
+    bool talk_to_server(const ucp_ep_params_t &to, int number);
     void close(ucp_ep_h *ep, bool force);
     void close_endpoints();
     void close_all();
@@ -99,7 +99,10 @@ class run_of_all : own_allocations::steps {
     const char *tls_;
     ucp_context_h context_ = nullptr;
     ucp_worker_h workers_[2] = {};
-    ucp_ep_h ep_ = nullptr, client_ = nullptr, server_ = nullptr;
+    ucp_ep_h ep_ = nullptr;
+    // The second shares the connection of the first, the third is asked for over that.
+    static constexpr int client_count = 3;
+    ucp_ep_h clients_[client_count] = {}, servers_[client_count] = {};
     ucp_listener_h listener_ = nullptr;
     std::vector<ucp_conn_request_h> requests_;
     errors seen_;
@@ -284,9 +287,9 @@ bool run_of_all::use_remote_memory()
 }
 
 // The client has its endpoint, the server the request of it.
-bool run_of_all::talk_to_server(const ucp_ep_params_t &to)
+bool run_of_all::talk_to_server(const ucp_ep_params_t &to, int number)
 {
-    if (!works("ep_create", ucp_ep_create(workers_[0], &to, &client_))) {
+    if (!works("ep_create", ucp_ep_create(workers_[0], &to, &clients_[number]))) {
         return false;
     }
     if (!until([&] { return !requests_.empty() || seen_.count; })) {
@@ -300,7 +303,8 @@ bool run_of_all::talk_to_server(const ucp_ep_params_t &to)
     p.conn_request = requests_.front();
     seen_.watch(&p);
     requests_.clear();
-    return works("accept", ucp_ep_create(workers_[1], &p, &server_)) && send_tag(small, client_);
+    return works("accept", ucp_ep_create(workers_[1], &p, &servers_[number])) &&
+           send_tag(small, clients_[number]);
 }
 
 bool run_of_all::connect_to_listener()
@@ -328,7 +332,11 @@ bool run_of_all::connect_to_listener()
     e.sockaddr.addr = reinterpret_cast<sockaddr *>(&attr.sockaddr);
     e.sockaddr.addrlen = sizeof(at);
     seen_.watch(&e);
-    return talk_to_server(e) && !seen_.count;
+    bool well = true;
+    for (int i = 0; i < client_count && well; ++i) {
+        well = talk_to_server(e, i) && !seen_.count;
+    }
+    return well;
 }
 
 void run_of_all::close(ucp_ep_h *ep, bool force)
@@ -344,9 +352,11 @@ void run_of_all::close_endpoints()
     for (ucp_conn_request_h request : std::exchange(requests_, {})) {
         (void)ucp_listener_reject(listener_, request);
     }
-    for (ucp_ep_h *ep : {&client_, &server_, &ep_}) {
-        close(ep, seen_.count);
+    for (int i = 0; i < client_count; ++i) {
+        close(&clients_[i], seen_.count);
+        close(&servers_[i], seen_.count);
     }
+    close(&ep_, seen_.count);
     seen_ = {};
 }
 

@@ -78,9 +78,11 @@ TEST_P(ucp_memory_locality, shared_memory_is_not_taken_on_the_word_of_another_ho
         sockaddr_storage connection = at(from);
         ucp::note_origin(reinterpret_cast<const sockaddr *>(&connection), &peer);
         uct_ep_h lane = nullptr;
-        ucs_status_t status = ucp::connect_lane(mine.worker, peer, &lane);
+        size_t room = 0;
+        ucs_status_t status = ucp::connect_lane(mine.worker, peer, &lane, &room);
         EXPECT_EQ(peer.from_here ? UCS_OK : UCS_ERR_UNREACHABLE, status) << from;
         if (lane) {
+            EXPECT_LE(ucp::LEAST_MAX_MESSAGE, room);
             uct_ep_destroy(lane);
         }
     }

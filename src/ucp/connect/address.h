@@ -27,7 +27,7 @@ struct ucp_worker;
 namespace ucp {
 
 // Also raised for what stands inside of an address: see docs/wire.md.
-constexpr uint8_t address_version = 5;
+constexpr uint8_t address_version = 6;
 
 struct address_resource {
     std::string tl_name;

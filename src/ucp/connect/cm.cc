@@ -3,6 +3,7 @@
 // The connection manager's side of endpoints: private data, callbacks, events.
 #include "ucp/connect/cm.h"
 
+#include "ucp/connect/lane_connect.h"
 #include "ucp/connect/listener.h"
 #include "ucp/connect/locality.h"
 #include "ucp/connect/wireup.h"
@@ -18,13 +19,6 @@
 namespace ucp {
 
 namespace {
-
-void keep_callback(ucp_ep *ep, const greeting &mine)
-{
-    ep->control->by_cm->answered = mine.answered;
-    ep->control->by_cm->answered_arg = mine.arg;
-    ep->control->by_cm->trust = mine.trust;
-}
 
 ucs_status_t keep_answer(ucp_ep *ep, std::span<const uint8_t> data)
 {
@@ -129,12 +123,26 @@ cm &worker_cm(ucp_worker *worker)
     return *worker->cm;
 }
 
+void keep_callback(ucp_ep *ep, const greeting &mine) noexcept
+{
+    ep->control->by_cm->answered = mine.answered;
+    ep->control->by_cm->answered_arg = mine.arg;
+    ep->control->by_cm->trust = mine.trust;
+}
+
 void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
                     const ucs_sock_addr_t *local, bool send_client_id, const greeting &mine)
 {
     cm &m = worker_cm(ep->worker);
-    std::string asked_at = ucs::sockaddr_string(remote);
-    cm_connection *to_share = to_share_at(m.connections, asked_at);
+    std::list<client_call> calls(1);
+    client_call &call = calls.front();
+    call.ep_id = ep->local_id;
+    call.asked_at = ucs::sockaddr_string(remote);
+    memcpy(&call.remote, remote, remote_length);
+    if (local) {
+        memcpy(&call.local, local->addr, ucs::sockaddr_length(local->addr));
+    }
+    cm_connection *to_share = to_share_at(m.connections, call.asked_at);
     client_hello says;
     says.err_mode = static_cast<uint8_t>(ep->err_mode);
     says.has_client_id = send_client_id;
@@ -142,17 +150,32 @@ void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
     says.ep_id = ep->local_id;
     says.to_share = to_share ? to_share->peer_id : 0;
     says.greeting = mine.bytes();
-    std::vector<uint8_t> data = pack_client_hello(m, says);
-    cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
-    set_connection(ep, connection);
+    call.hello = pack_client_hello(m, says);
+    keep_callback(ep, mine);
     if (to_share) {
         join(ep, to_share);
     }
-    connection->asked_at = std::move(asked_at);
-    connection->private_data = std::move(data);
-    keep_callback(ep, mine);
+    if (!to_share || !ask_over_lane(ep, &calls)) {
+        call_at(ep, call);
+    }
+}
 
-    ucs_sock_addr_t address = {remote, remote_length};
+void call_at(ucp_ep *ep, const client_call &call)
+{
+    cm &m = worker_cm(ep->worker);
+    cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
+    set_connection(ep, connection);
+    connection->asked_at = call.asked_at;
+    connection->private_data = call.hello;
+    const auto *local = reinterpret_cast<const sockaddr *>(&call.local);
+    connection->local_was_named = call.local.ss_family != AF_UNSPEC && !ucs::sockaddr_is_any(local);
+
+    auto sock_addr = [](const sockaddr_storage &of) {
+        const auto *address = reinterpret_cast<const sockaddr *>(&of);
+        return ucs_sock_addr_t{address, static_cast<socklen_t>(ucs::sockaddr_length(address))};
+    };
+    ucs_sock_addr_t to = sock_addr(call.remote);
+    ucs_sock_addr_t from = sock_addr(call.local);
     uct_ep_params_t params = {};
     params.field_mask =
         UCT_EP_PARAM_FIELD_CM | UCT_EP_PARAM_FIELD_USER_DATA | UCT_EP_PARAM_FIELD_SOCKADDR |
@@ -160,14 +183,14 @@ void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
         UCT_EP_PARAM_FIELD_SOCKADDR_CONNECT_CB_CLIENT | UCT_EP_PARAM_FIELD_SOCKADDR_DISCONNECT_CB;
     params.cm = m.uct;
     params.user_data = connection;
-    params.sockaddr = &address;
+    params.sockaddr = &to;
     params.sockaddr_cb_flags = UCT_CB_FLAG_ASYNC;
     params.sockaddr_pack_cb = pack_hello;
     params.sockaddr_cb_client = client_cb;
     params.disconnect_cb = disconnect_cb;
-    if (local) {
+    if (from.addrlen != 0) {
         params.field_mask |= UCT_EP_PARAM_FIELD_LOCAL_SOCKADDR;
-        params.local_sockaddr = local;
+        params.local_sockaddr = &from;
     }
     ucs_status_t status = uct_ep_create(&params, &connection->uct);
     if (status != UCS_OK) {
@@ -190,6 +213,10 @@ void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &cl
         throw ucs::error(status, "ucp_ep_create: no transport reaches the client");
     }
     ep->remote_id = client.ep_id;
+    if (request->asks) {
+        accept_over_lane(ep, request, peer, mine);
+        return;
+    }
 
     cm &m = worker_cm(ep->worker);
     cm_connection *to_share = client.to_share ? agreed(ep, client.to_share, peer) : nullptr;
@@ -201,6 +228,7 @@ void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &cl
     cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
     connection->peer_id = client.ep_id;
     connection->peer_uuid = peer.uuid;
+    connection->listener = request->listens == ep->worker ? request->listener_id : 0;
     set_connection(ep, connection);
     if (to_share) {
         join(ep, to_share);
@@ -255,6 +283,10 @@ static void refuse(uct_cm_h cm, uct_conn_request_h request)
 
 void reject_request(ucp_worker *worker, ucp_conn_request *request) noexcept
 {
+    if (request->asks) {
+        refuse_over_lane(worker, request);
+        return;
+    }
     std::lock_guard<ucs::opt_lock> guard(request->context->lock);
     uct_conn_request_h rejected = std::exchange(request->uct, nullptr);
     if (rejected && request->listener) {
@@ -299,6 +331,29 @@ void on_conn_request(ucp_worker *worker, event &ev) noexcept
     listener->conn.cb(request, listener->conn.arg);
 }
 
+ucs_status_t take_answer(ucp_ep *ep, std::span<const uint8_t> data, server_hello *server,
+                         unpacked_address *peer) noexcept
+{
+    ucs_status_t status = parse_server_hello(data, server);
+    if (status == UCS_OK) {
+        status = ucs::guard(
+            [&] { return unpack_address(server->address, server->address_length, peer); });
+    }
+    if (status == UCS_OK) {
+        cm_addresses ends = {};
+        (void)query_addresses(ep, &ends, which_addresses::remote); // none: it is of no host
+        note_origin(reinterpret_cast<const sockaddr *>(&ends.remote), peer);
+        status = ucs::guard([&] { return choose_lanes(ep, *peer); });
+    }
+    if (status == UCS_OK) {
+        status = keep_answer(ep, server->greeting);
+    }
+    if (status == UCS_OK && server->shares) {
+        status = ucs::guard([&] { return prepare_to_share(ep, *peer); });
+    }
+    return status;
+}
+
 void on_connected(ucp_ep *ep, const event &ev) noexcept
 {
     if (ep->status != UCS_OK || ep->state == ep_state::closed) {
@@ -312,23 +367,7 @@ void on_connected(ucp_ep *ep, const event &ev) noexcept
     }
     server_hello server;
     unpacked_address peer;
-    ucs_status_t status = parse_server_hello(ev.data, &server);
-    if (status == UCS_OK) {
-        status = ucs::guard(
-            [&] { return unpack_address(server.address, server.address_length, &peer); });
-    }
-    if (status == UCS_OK) {
-        cm_addresses ends = {};
-        (void)query_addresses(ep, &ends, which_addresses::remote); // none: it is of no host
-        note_origin(reinterpret_cast<const sockaddr *>(&ends.remote), &peer);
-        status = ucs::guard([&] { return choose_lanes(ep, peer); });
-    }
-    if (status == UCS_OK) {
-        status = keep_answer(ep, server.greeting);
-    }
-    if (status == UCS_OK && server.shares) {
-        status = ucs::guard([&] { return prepare_to_share(ep, peer); });
-    }
+    ucs_status_t status = take_answer(ep, ev.data, &server, &peer);
     if (status == UCS_OK) {
         status = uct_cm_client_ep_conn_notify(m.cm->uct);
     }
@@ -379,7 +418,9 @@ void client_confirmed(ucp_ep *ep) noexcept
         return;
     }
     m.established = true;
-    m.cm->established = true;
+    if (m.cm) {
+        m.cm->established = true;
+    }
     if (m.joining) {
         begin_to_share(ep); // the client ends its own
     }

@@ -36,6 +36,19 @@ struct ucp_conn_request {
     uint64_t client_id = 0;
     bool delivered = false;
     ucs::list_node unheard; // while its listener rejects what no callback was told of
+    uint64_t listener_id = 0;
+    const ucp_worker *listens = nullptr; // where the listener is, or was: compared alone
+    // Of a client that asks over a lane (lane_connect.h), which has no `uct`.
+    uint64_t asked_over = 0;      // the connection of `listens`
+    bool asks = false;            // it was not answered yet, and keeps that
+    sockaddr_storage server = {}; // our end
+
+    ~ucp_conn_request()
+    {
+        if (asked_over != 0) {
+            --context->asked_over_lanes;
+        }
+    }
 };
 
 namespace ucp {
@@ -55,6 +68,8 @@ struct cm {
 
 // Opens it if needed; throws UNSUPPORTED when no transport has one.
 cm &worker_cm(ucp_worker *worker);
+
+constexpr uint8_t hello_version = 3;
 
 struct client_hello {
     uint8_t err_mode = 0;
@@ -78,10 +93,20 @@ ucs_status_t parse_server_hello(std::span<const uint8_t> data, server_hello *out
 // With the worker's address, whatever `address` is. Throws UCS_ERR_EXCEEDS_LIMIT.
 std::vector<uint8_t> pack_client_hello(const cm &m, const client_hello &says);
 std::vector<uint8_t> pack_server_hello(const cm &m, const server_hello &says);
+// A client's packed hello that asks to share nothing after all.
+void forget_to_share(std::span<uint8_t> client_hello) noexcept;
+
+// What the program is told when the connection stands.
+void keep_callback(ucp_ep *ep, const greeting &mine) noexcept;
+// The server's answer: the client's endpoint gets its lanes, and what it needs to share.
+ucs_status_t take_answer(ucp_ep *ep, std::span<const uint8_t> data, server_hello *server,
+                         unpacked_address *peer) noexcept;
 
 // The active side. Failures, even immediate ones, come as events.
 void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
                     const ucs_sock_addr_t *local, bool send_client_id, const greeting &mine);
+// At the address itself. The endpoint has joined what its hello asks to share. Throws bad_alloc.
+void call_at(ucp_ep *ep, const client_call &call);
 // The passive side. Throws before or after the request was consumed; what was not is to be
 // rejected.
 void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &hello,

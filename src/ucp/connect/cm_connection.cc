@@ -5,6 +5,7 @@
 #include "ucp/connect/cm_connection.h"
 
 #include "ucp/connect/cm.h"
+#include "ucp/connect/lane_connect.h"
 #include "ucp/endpoint/ep_control.h"
 #include "ucs/error.h"
 
@@ -15,16 +16,6 @@
 
 namespace ucp {
 
-namespace {
-
-size_t pack_notice(void *dest, void *arg)
-{
-    memcpy(dest, arg, sizeof(wireup_hdr));
-    return sizeof(wireup_hdr);
-}
-
-} // namespace
-
 cm_connection::cm_connection(ucp_worker *w, cm_connections &all, uint64_t ep_id)
     : worker(w), id(ep_id), promise_(w, 3), all_(all)
 {
@@ -34,6 +25,7 @@ cm_connection::cm_connection(ucp_worker *w, cm_connections &all, uint64_t ep_id)
 cm_connection::~cm_connection()
 {
     all_.share_no_more(this);
+    all_.for_once -= for_once;
     flush_.self = nullptr;
     if (lane_) {
         all_.by_lane.erase(lane_);
@@ -55,7 +47,8 @@ void cm_connection::close_uct() noexcept
 void cm_connection::on_lane_failed() noexcept
 {
     lane_failed_ = true;
-    unsent_.clear();
+    lose_unsent();
+    forget_requests();
     all_.share_no_more(this);
     if (users == 0) {
         all_.retire(this);
@@ -68,7 +61,7 @@ ucs_status_t cm_connection::open_lane(const unpacked_address &peer)
         return UCS_OK;
     }
     uct_ep_h lane = nullptr;
-    ucs_status_t status = connect_lane(worker, peer, &lane);
+    ucs_status_t status = connect_lane(worker, peer, &lane, &room_);
     if (status != UCS_OK) {
         return status;
     }
@@ -83,18 +76,35 @@ ucs_status_t cm_connection::open_lane(const unpacked_address &peer)
 
 ucs_status_t cm_connection::send_unsent() noexcept
 {
-    while (!unsent_.empty()) {
-        ssize_t sent = uct_ep_am_bcopy(lane_, AM_ID_WIREUP, pack_notice, &unsent_.front(), 0);
-        if (sent == UCS_ERR_NO_RESOURCE) {
-            return UCS_ERR_NO_RESOURCE;
-        }
-        if (sent < 0) {
-            unsent_.clear(); // the peer cannot be reached; the connection's end tells both
-            break;
-        }
-        unsent_.erase(unsent_.begin());
+    size_t sent = 0;
+    ucs_status_t status = UCS_OK;
+    while (sent < unsent_.size() && (status = send_wireup(lane_, unsent_[sent])) == UCS_OK) {
+        ++sent;
     }
-    return UCS_OK;
+    if (status != UCS_OK && status != UCS_ERR_NO_RESOURCE) {
+        lose_unsent(); // the peer cannot be reached; the connection's end tells both
+        return UCS_OK;
+    }
+    unsent_.erase(unsent_.begin(), unsent_.begin() + static_cast<std::ptrdiff_t>(sent));
+    return status;
+}
+
+// Their clients call at the address.
+void cm_connection::forget_requests() noexcept
+{
+    users -= requests;
+    requests = 0;
+}
+
+// An endpoint that has asked over the lane calls at the address.
+void cm_connection::lose_unsent() noexcept
+{
+    unsent_.clear();
+    for (cm_control *m : joining) {
+        if (!m->asking.empty()) {
+            ep_defer(m->ep, WORK_CALL);
+        }
+    }
 }
 
 ucs_status_t cm_connection::on_room(uct_pending_req_t *req)
@@ -151,15 +161,51 @@ ucs_status_t cm_connection::await_room() noexcept
 
 void cm_connection::send_notice(const wireup_hdr &notice) noexcept
 {
-    if (ucs::guard([&] { unsent_.push_back(notice); }) != UCS_OK) {
-        return;
+    (void)send({notice, {}});
+}
+
+ucs_status_t cm_connection::send(wireup_message &&message) noexcept
+{
+    if (lane_failed_) {
+        return UCS_ERR_CONNECTION_RESET;
     }
-    while (!armed_ && send_unsent() == UCS_ERR_NO_RESOURCE) {
-        ucs_status_t status = await_room();
-        if (status != UCS_OK && status != UCS_ERR_BUSY) {
-            unsent_.clear();
+    ucs_status_t status = ucs::guard([&] { unsent_.push_back(std::move(message)); });
+    while (status == UCS_OK && !armed_ && send_unsent() == UCS_ERR_NO_RESOURCE) {
+        status = await_room();
+        if (status == UCS_ERR_BUSY) {
+            status = UCS_OK;
+        } else if (status != UCS_OK) {
+            lose_unsent();
         }
     }
+    return status;
+}
+
+static ucs_status_t query_ends(uct_ep_h uct, which_addresses which, cm_addresses *out) noexcept
+{
+    uct_ep_attr_t attr = {};
+    attr.field_mask = UCT_EP_ATTR_FIELD_REMOTE_SOCKADDR;
+    if (which == which_addresses::both) {
+        attr.field_mask |= UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR;
+    }
+    ucs_status_t status = uct_ep_query(uct, &attr);
+    if (status == UCS_OK) {
+        *out = {attr.local_address, attr.remote_address};
+    }
+    return status;
+}
+
+const cm_addresses *cm_connection::addresses() noexcept
+{
+    if (!addresses_ && uct) {
+        (void)ucs::guard([&] {
+            auto ends = std::make_unique<cm_addresses>();
+            if (query_ends(uct, which_addresses::both, ends.get()) == UCS_OK) {
+                addresses_ = std::move(ends);
+            }
+        });
+    }
+    return addresses_.get();
 }
 
 cm_connection *cm_connections::open(ucp_worker *worker, uint64_t ep_id)
@@ -172,6 +218,16 @@ void cm_connections::release(cm_connection *connection) noexcept
 {
     if (--connection->users == 0 && !connection->flush_notices()) {
         by_id.erase(connection->id);
+    }
+}
+
+// If it has not ended before.
+void cm_connections::release_request(uint64_t connection) noexcept
+{
+    auto found = by_id.find(connection);
+    if (found != by_id.end() && found->second->requests > 0) {
+        --found->second->requests;
+        release(found->second.get());
     }
 }
 
@@ -242,25 +298,23 @@ ucs_status_t query_addresses(const ucp_ep *ep, cm_addresses *out, which_addresse
     if (!m || !m->cm || !m->cm->uct) {
         return UCS_ERR_NOT_CONNECTED;
     }
-    uct_ep_attr_t attr = {};
-    attr.field_mask = UCT_EP_ATTR_FIELD_REMOTE_SOCKADDR;
-    if (which == which_addresses::both) {
-        attr.field_mask |= UCT_EP_ATTR_FIELD_LOCAL_SOCKADDR;
-    }
-    ucs_status_t status = uct_ep_query(m->cm->uct, &attr);
-    if (status == UCS_OK) {
-        *out = {attr.local_address, attr.remote_address};
-    }
-    return status;
+    return query_ends(m->cm->uct, which, out);
 }
 
 void leave_connection(ucp_ep *ep) noexcept
 {
-    const cm_control *m = ep->control->by_cm.get();
-    if (!m || !m->cm) {
+    cm_control *m = ep->control->by_cm.get();
+    if (!m || (!m->cm && !m->joining && m->asking.empty())) {
         return;
     }
     cm_connections &all = worker_cm(ep->worker).connections;
+    withdraw(m, &all);
+    if (!m->cm) {
+        if (m->joining) {
+            all.release(set_joining(ep, nullptr));
+        }
+        return;
+    }
     // The peer may have what this one is only joining, and not miss this one's own.
     cm_connection *told = m->joining ? m->joining : m->cm;
     if (told->shared() && !told->disconnected && !ep->control->close_sent && ep->remote_id != 0) {
@@ -293,6 +347,7 @@ void on_connection_ended(ucp_worker *worker, uint64_t id) noexcept
     }
     cm_connection *ended = found->second.get();
     if (ended->uct_given_up) {
+        (void)ended->addresses(); // while it knows them
         ended->close_uct();
         return;
     }
@@ -302,8 +357,12 @@ void on_connection_ended(ucp_worker *worker, uint64_t id) noexcept
         return;
     }
     ++ended->users; // for the time of this call
+    ended->forget_requests();
     while (cm_control *m = ended->joining.front()) {
         m->ep->control->todo &= static_cast<uint8_t>(~TODO_SHARE);
+        if (!m->asking.empty()) {
+            ep_defer(m->ep, WORK_CALL);
+        }
         all.release(set_joining(m->ep, nullptr));
     }
     ucs::list<cm_control, &cm_control::cm_node> members;

@@ -20,6 +20,8 @@
 //
 // What the server has given up it keeps until the client ends it.
 //
+// Once it is shared, clients ask for further endpoints over its lane: lane_connect.h.
+//
 // An endpoint that shares is not missed by its peer when it goes. If its close notice was not sent
 // on its own lane, the connection's lane sends it.
 //
@@ -30,6 +32,7 @@
 #include "ucp/connect/wireup.h"
 #include "ucp/core/worker.h"
 
+#include <list>
 #include <memory>
 #include <string>
 #include <sys/socket.h>
@@ -54,11 +57,20 @@ class cm_connection {
     void close_uct() noexcept;
     // The peer learns that an endpoint was closed, now or once the lane has room.
     void send_notice(const wireup_hdr &notice) noexcept;
+    // The same for any message, in the same order. UCS_ERR_NO_MEMORY, or the lane is lost.
+    ucs_status_t send(wireup_message &&message) noexcept;
+    size_t unsent() const noexcept { return unsent_.size(); }
+    // The longest one, bytes.
+    size_t room() const noexcept { return room_; }
     // What the peer was not told it learns from the end of the connection or of the lane.
     void on_lane_failed() noexcept;
+    // Between which it was connected; nullptr: it is not known any more.
+    const cm_addresses *addresses() noexcept;
     // Nobody has it: sends what the lane still holds of its notices, where nothing else stands for
     // them. True: some are on their way, and it is retired when they have left.
     bool flush_notices() noexcept;
+    // It has ended: nobody waits for their answers.
+    void forget_requests() noexcept;
     // Another endpoint may share it.
     bool usable() const noexcept { return established && !disconnected && !lane_failed_; }
 
@@ -68,18 +80,24 @@ class cm_connection {
     uint64_t peer_uuid = 0; // of the peer's worker
     std::string asked_at;   // client: the address that it was asked for at, as text
     uct_ep_h uct = nullptr;
-    unsigned users = 1; // endpoints that have it, or have asked to share it
+    unsigned users = 1;    // endpoints that have it, or have asked to share it, and requests
+    unsigned requests = 0; // server: asked for over its lane, while it stands
     ucs::list<cm_control, &cm_control::cm_node> members;      // that have it
     ucs::list<cm_control, &cm_control::joining_node> joining; // that have asked
     bool established = false;
+    uint64_t listener = 0; // server: through which it came; 0: another worker's
+    bool local_was_named = false;
+    bool takes_clients = true; // client: nothing has shown so far that it had better call
     bool disconnected = false;
     bool given_up = false;             // by its endpoint; the client will end it
     bool lanes_suffice = false;        // those of each endpoint that has it tell of the peer's end
     bool uct_given_up = false;         // for them; the client ends it
+    bool for_once = false;             // it is there for one notice
     std::vector<uint8_t> private_data; // until it is sent
 
   private:
     ucs_status_t send_unsent() noexcept;
+    void lose_unsent() noexcept;
     ucs_status_t await_room() noexcept;
     static ucs_status_t on_room(uct_pending_req_t *req);
     static void on_flushed(uct_completion_t *completion);
@@ -99,7 +117,9 @@ class cm_connection {
     bool flushing_ = false;
     bool lane_failed_ = false;
     uct_ep_h lane_ = nullptr;
-    std::vector<wireup_hdr> unsent_;
+    size_t room_ = 0;
+    std::vector<wireup_message> unsent_;
+    std::unique_ptr<cm_addresses> addresses_;
 };
 
 // The connections of a worker.
@@ -109,9 +129,12 @@ struct cm_connections {
     std::unordered_map<uint64_t, cm_connection *> to_peer;       // what clients share, by worker
     std::unordered_map<std::string, cm_connection *> to_address; // the same, by address
     std::vector<std::unique_ptr<cm_connection>> ended;           // for the next round
+    std::list<client_call> withdrawn; // asked over a lane; the endpoint does not wait any more
+    size_t for_once = 0;              // of by_id and `ended`
 
     cm_connection *open(ucp_worker *worker, uint64_t ep_id);
     void release(cm_connection *connection) noexcept; // of one user
+    void release_request(uint64_t connection) noexcept;
     void share_no_more(const cm_connection *connection) noexcept;
     // One that nobody has, or that told all of its last notices, goes in the next round.
     void retire(cm_connection *connection) noexcept;

@@ -72,6 +72,10 @@ void on_peer_closed(ucp_ep *ep) noexcept
     if (ep->origin == ep_origin::server) {
         client_confirmed(ep);
     }
+    if (!ep->control->by_cm->asking.empty()) { // the answer may be behind, over another lane
+        start_grace(ep);
+        return;
+    }
     ep_tell_answer(ep);
     if (ep->state == ep_state::connected) { // not closed in that callback
         ep->set_failed(UCS_ERR_CONNECTION_RESET);

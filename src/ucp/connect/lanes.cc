@@ -143,10 +143,12 @@ void add_rails(ucp_ep *ep, const std::vector<candidate> &found, const candidate 
 
 } // namespace
 
-ucs_status_t connect_lane(ucp_worker *worker, const unpacked_address &peer, uct_ep_h *lane)
+ucs_status_t connect_lane(ucp_worker *worker, const unpacked_address &peer, uct_ep_h *lane,
+                          size_t *room)
 {
     for (const candidate &c : candidates_of(*worker, peer)) {
         if (open_lane(c, lane) == UCS_OK) {
+            *room = std::min<size_t>(c.local->attr.cap.am.max_bcopy, c.remote->max_message);
             return UCS_OK;
         }
     }

@@ -20,6 +20,8 @@ std::unique_ptr<ucp_conn_request> new_request(ucp_listener *listener,
     request->context = listener->worker->context;
     request->listener = listener;
     request->uct = args->conn_request;
+    request->listener_id = listener->id;
+    request->listens = listener->worker;
     if ((args->field_mask & UCT_CM_LISTENER_CONN_REQUEST_ARGS_FIELD_CLIENT_ADDR) &&
         args->client_address.addr) {
         memcpy(&request->client, args->client_address.addr,
@@ -45,7 +47,8 @@ void conn_request_cb(uct_listener_h uct, void *arg, const uct_cm_listener_conn_r
 
 } // namespace
 
-ucp_listener::ucp_listener(ucp_worker *w, const ucp_listener_params_t *params) : worker(w)
+ucp_listener::ucp_listener(ucp_worker *w, const ucp_listener_params_t *params)
+    : worker(w), id(++w->listeners_made)
 {
     if (params->field_mask & UCP_LISTENER_PARAM_FIELD_CONN_HANDLER) {
         conn = params->conn_handler;

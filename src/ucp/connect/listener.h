@@ -19,6 +19,7 @@ struct ucp_listener {
     ucs_status_t post(std::unique_ptr<ucp_conn_request> request);
 
     ucp_worker *const worker;
+    const uint64_t id; // not of another listener of the worker, also of one that is gone
     uct_listener_h uct = nullptr;
     ucp_listener_conn_handler_t conn = {};
     ucp_listener_accept_handler_t accept = {};

@@ -6,6 +6,7 @@
 
 #include "ucp/connect/cm.h"
 #include "ucp/connect/cm_connection.h"
+#include "ucp/connect/lane_connect.h"
 #include "ucs/error.h"
 #include "ucs/sys.h"
 
@@ -23,14 +24,9 @@ wireup_hdr notice_of(const ucp_ep *ep, wireup_kind kind) noexcept
 
 namespace {
 
-struct outgoing {
-    wireup_hdr hdr;
-    std::vector<uint8_t> tail;
-};
-
-size_t pack_outgoing(void *dest, void *arg)
+size_t pack_wireup(void *dest, void *arg)
 {
-    auto *msg = static_cast<outgoing *>(arg);
+    auto *msg = static_cast<wireup_message *>(arg);
     memcpy(dest, &msg->hdr, sizeof(msg->hdr));
     if (!msg->tail.empty()) {
         memcpy(static_cast<char *>(dest) + sizeof(msg->hdr), msg->tail.data(), msg->tail.size());
@@ -45,6 +41,9 @@ std::vector<uint8_t> tail_of(const ucp_ep *ep, wireup_kind kind)
     if (kind == wireup_kind::share && ep->control->by_cm->joining) {
         const auto *name = reinterpret_cast<const uint8_t *>(&ep->control->by_cm->joining->peer_id);
         tail.assign(name, name + sizeof(uint64_t));
+    }
+    if (kind == wireup_kind::accepted) {
+        tail = *ep->control->by_cm->unsaid;
     }
     if (kind == wireup_kind::request || kind == wireup_kind::share) {
         std::vector<uint8_t> address = pack_address(*ep->worker, false);
@@ -61,13 +60,18 @@ ucs_status_t send_one(ucp_ep *ep, wireup_kind kind)
     if (!ep->am_ep) {
         return UCS_ERR_NOT_CONNECTED;
     }
-    outgoing msg = {notice_of(ep, kind), tail_of(ep, kind)};
-    msg.hdr.tail_length = static_cast<uint16_t>(msg.tail.size());
-    ssize_t sent = uct_ep_am_bcopy(ep->am_ep, AM_ID_WIREUP, pack_outgoing, &msg, 0);
-    return sent < 0 ? static_cast<ucs_status_t>(sent) : UCS_OK;
+    wireup_message msg = {notice_of(ep, kind), tail_of(ep, kind)};
+    return send_wireup(ep->am_ep, msg);
 }
 
 } // namespace
+
+ucs_status_t send_wireup(uct_ep_h lane, wireup_message &message) noexcept
+{
+    message.hdr.tail_length = static_cast<uint16_t>(message.tail.size());
+    ssize_t sent = uct_ep_am_bcopy(lane, AM_ID_WIREUP, pack_wireup, &message, 0);
+    return sent < 0 ? static_cast<ucs_status_t>(sent) : UCS_OK;
+}
 
 void start_wireup(ucp_ep *ep) noexcept
 {
@@ -80,9 +84,10 @@ ucs_status_t send_todo(ucp_ep *ep) noexcept
     static constexpr struct {
         unsigned bit;
         wireup_kind kind;
-    } order[] = {{TODO_REQUEST, wireup_kind::request}, {TODO_REPLY, wireup_kind::reply},
-                 {TODO_SHARE, wireup_kind::share},     {TODO_SHARED, wireup_kind::shared},
-                 {TODO_PING, wireup_kind::ping},       {TODO_CLOSE, wireup_kind::close}};
+    } order[] = {{TODO_REQUEST, wireup_kind::request},   {TODO_REPLY, wireup_kind::reply},
+                 {TODO_SHARE, wireup_kind::share},       {TODO_SHARED, wireup_kind::shared},
+                 {TODO_ACCEPTED, wireup_kind::accepted}, {TODO_PING, wireup_kind::ping},
+                 {TODO_CLOSE, wireup_kind::close}};
     ep_control &c = *ep->control;
     ucs_status_t status = UCS_OK;
     for (const auto &o : order) {
@@ -97,6 +102,9 @@ ucs_status_t send_todo(ucp_ep *ep) noexcept
         c.wired = true;
         c.asking = c.asking || o.bit == TODO_REQUEST;
         c.close_sent = c.close_sent || o.bit == TODO_CLOSE;
+        if (o.bit == TODO_ACCEPTED) {
+            c.by_cm->unsaid.reset();
+        }
     }
     return UCS_OK;
 }
@@ -278,6 +286,18 @@ void dispatch(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *tail)
     if (hdr.kind == wireup_kind::ping) {
         return;
     }
+    if (hdr.kind == wireup_kind::connect) {
+        on_connect(worker, hdr, {tail, hdr.tail_length});
+        return;
+    }
+    if (hdr.kind == wireup_kind::parted) {
+        on_parted(worker, hdr);
+        return;
+    }
+    if (hdr.kind == wireup_kind::accepted) {
+        on_accepted(worker, hdr, {tail, hdr.tail_length});
+        return;
+    }
     ucp_ep *ep = addressee(worker, hdr);
     if (!ep) {
         if (hdr.kind == wireup_kind::close) {
@@ -296,6 +316,8 @@ void dispatch(ucp_worker *worker, const wireup_hdr &hdr, const uint8_t *tail)
         on_share(ep, std::move(asked));
     } else if (hdr.kind == wireup_kind::shared && from_peer) {
         on_shared(ep);
+    } else if (hdr.kind == wireup_kind::refused) {
+        on_refused(ep, hdr);
     }
 }
 

@@ -25,12 +25,24 @@ enum class wireup_kind : uint8_t {
     close = 3,
     ping = 4,
     share = 5,
-    shared = 6
+    shared = 6,
+    // Of client-server endpoints, see lane_connect.h.
+    connect = 7,
+    accepted = 8,
+    refused = 9,
+    parted = 10
+};
+
+// Why a connection that was asked for over a lane is refused.
+enum class refusal : uint8_t {
+    rejected,  // as the program wants it
+    elsewhere, // the address may lead to another listener: to be called, now and ever after
+    busy       // too many wait: the address is to be called
 };
 
 struct wireup_hdr {
     wireup_kind kind;
-    uint8_t reason; // close_reason
+    uint8_t reason; // close_reason, refusal
     uint16_t tail_length;
     uint32_t sn;
     uint64_t src_uuid;
@@ -39,11 +51,21 @@ struct wireup_hdr {
 };
 static_assert(sizeof(wireup_hdr) == 32);
 
+struct wireup_message {
+    wireup_hdr hdr;
+    std::vector<uint8_t> tail; // at most 64 KiB
+};
+
+// Now, or UCS_ERR_NO_RESOURCE.
+ucs_status_t send_wireup(uct_ep_h lane, wireup_message &message) noexcept;
+
 // The head of a message to the endpoint's peer.
 wireup_hdr notice_of(const ucp_ep *ep, wireup_kind kind) noexcept;
 
-// The lane that would carry active messages to the peer, for no endpoint.
-ucs_status_t connect_lane(ucp_worker *worker, const unpacked_address &peer, uct_ep_h *lane);
+// The lane that would carry active messages to the peer, for no endpoint. room: the longest that it
+// carries, bytes.
+ucs_status_t connect_lane(ucp_worker *worker, const unpacked_address &peer, uct_ep_h *lane,
+                          size_t *room);
 
 // Creates the lanes to the peer. UCS_ERR_UNREACHABLE: no transport of ours reaches it.
 ucs_status_t choose_lanes(ucp_ep *ep, const unpacked_address &peer);

@@ -223,7 +223,9 @@ constexpr field fields[] = {
     {"MAX_RMA_RAILS", "1",
      "Network devices that one large put or get may be spread over, 4 at most.",
      offsetof(config, max_rma_rails), &uint_},
-    {"LISTENER_BACKLOG", "auto", "Connection requests that may wait at a listener. auto: 1024.",
+    {"LISTENER_BACKLOG", "auto",
+     "Connection requests that may wait at a listener, and at all listeners of a context from "
+     "clients that share a connection. auto: 1024.",
      offsetof(config, listener_backlog), &limit_},
     {"CM_REUSEADDR", "y", "Listen on a port whose last user has just gone.",
      offsetof(config, cm_reuseaddr), &bool_},

@@ -99,6 +99,7 @@ struct ucp_context {
 
     ucs::opt_lock lock; // of the listeners' connection requests
     std::atomic<unsigned> worker_count{0};
+    std::atomic<unsigned> asked_over_lanes{0}; // connection requests that came over lanes
     ucp::mem_table memory;
 
   private:

@@ -180,6 +180,7 @@ struct ucp_worker {
     std::vector<disconnected> grace;
     std::vector<std::unique_ptr<ucp_ep>> graveyard; // has room for all
     std::vector<ucp_listener *> listeners;
+    uint64_t listeners_made = 0;
     ucs::list<ucp_request, &ucp_request::node> flushes; // worker flushes in flight
     // Endpoints that may have something for a fence, or a flush, of the worker. These look at no
     // others, and take out those that have nothing.

@@ -472,6 +472,9 @@ void ep_run_deferred(ucp_ep *ep) noexcept
             }
         }
     }
+    if (work & WORK_CALL) {
+        call_instead(ep);
+    }
     if (work & WORK_FAIL) {
         if (ep->state == ep_state::closing) {
             ep_close_finish(ep, c.flushed ? UCS_OK : ep->status);

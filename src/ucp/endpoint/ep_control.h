@@ -7,6 +7,7 @@
 #include "ucp/endpoint/ep.h"
 #include "ucp/endpoint/process_watch.h"
 
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,12 +16,13 @@ namespace ucp {
 
 // Handshake messages that still have to go out on the am lane, before anything in ep->pending.
 enum control_todo : uint8_t {
-    TODO_REQUEST = 1, // ask the peer for its endpoint's id
-    TODO_REPLY = 2,   // answer such a request
-    TODO_SHARE = 4,   // ask the peer for another endpoint's connection (cm_connection.h)
-    TODO_SHARED = 8,  // agree
-    TODO_CLOSE = 16,  // we are going
-    TODO_PING = 32,   // nothing: is the lane up?
+    TODO_REQUEST = 1,   // ask the peer for its endpoint's id
+    TODO_REPLY = 2,     // answer such a request
+    TODO_SHARE = 4,     // ask the peer for another endpoint's connection (cm_connection.h)
+    TODO_SHARED = 8,    // agree
+    TODO_CLOSE = 16,    // we are going
+    TODO_PING = 32,     // nothing: is the lane up?
+    TODO_ACCEPTED = 64, // a client that asked over a lane (lane_connect.h)
 };
 
 // Work that must not happen inside a transport's callback; progress_slow() does it.
@@ -28,6 +30,7 @@ enum deferred_work : uint8_t {
     WORK_FAIL = 1,    // tear down, abort, tell the user
     WORK_DESTROY = 2, // nobody refers to the endpoint any more
     WORK_ABORT = 4,   // the peer closed its end: what waits for its answer never comes
+    WORK_CALL = 8,    // the client calls at the address, as its lane will not do (lane_connect.h)
 };
 
 // What a close notice says.
@@ -48,6 +51,17 @@ struct cm_addresses {
 struct share_request {
     uint64_t name;
     std::vector<uint8_t> address;
+};
+
+// What a client says where it connects to.
+struct client_call {
+    sockaddr_storage remote;
+    sockaddr_storage local; // AF_UNSPEC: any
+    std::string asked_at;   // remote, as text
+    std::vector<uint8_t> hello;
+    uint64_t ep_id;
+    uint64_t asked_over; // the connection, by its id here; 0: none
+    bool refused;
 };
 
 // The flush of an endpoint.
@@ -88,6 +102,8 @@ struct cm_control {
     ucs::list_node joining_node;                // among those that asked for `joining`
     std::unique_ptr<share_request> early_share; // came before the client's notice
     std::unique_ptr<cm_addresses> addresses;
+    std::list<client_call> asking;                // one, while it is asked over a lane: so it moves
+    std::unique_ptr<std::vector<uint8_t>> unsaid; // of a server: what its lane has yet to say
     void (*answered)(void *arg, const void *data, size_t length) = nullptr; // greeting.h
     void *answered_arg = nullptr;
     std::unique_ptr<std::vector<uint8_t>> answer; // to be told when the lane is up

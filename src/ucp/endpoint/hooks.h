@@ -29,6 +29,8 @@ void send_ping(ucp_ep *ep) noexcept;
 void leave_matcher(ucp_ep *ep) noexcept;
 // The endpoint is gone: tell the peer if nothing else does.
 void leave_connection(ucp_ep *ep) noexcept;
+// A client that has asked over a lane (connect/lane_connect.h) calls at the address after all.
+void call_instead(ucp_ep *ep) noexcept;
 // Whether the peer's confirmation may have come before its end, which a lane saw first. Then it is
 // waited for a while, and the endpoint fails after that.
 bool await_confirmation(ucp_ep *ep) noexcept;

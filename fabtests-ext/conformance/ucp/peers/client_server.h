@@ -49,8 +49,11 @@ class client_server : public testing::TestWithParam<const char *> {
     ucs_status_t finish(ucs_status_ptr_t p) { return wait({&c, &s}, p); }
     bool until(const std::function<bool()> &done) { return run_until({&c, &s}, done); }
 
+    // The connection is kept, so that its end can be told.
+    static constexpr ucp::lane_trust kept = ucp::lane_trust::none;
+
     // A client that the server has not answered yet.
-    ends &ask(ucp::lane_trust trust)
+    ends &ask(ucp::lane_trust trust = kept)
     {
         ends &k = all.emplace_back();
         EXPECT_EQ(UCS_OK, connect_trusting(trust, c, listening.port, &k.client, &k.client_errors));
@@ -58,7 +61,7 @@ class client_server : public testing::TestWithParam<const char *> {
         return k;
     }
 
-    ends &begin(ucp::lane_trust trust)
+    ends &begin(ucp::lane_trust trust = kept)
     {
         ends &k = ask(trust);
         EXPECT_EQ(UCS_OK, listening.accept(&k.server, &k.server_errors));
@@ -69,6 +72,31 @@ class client_server : public testing::TestWithParam<const char *> {
     {
         ping(c, k.client, s);
         ping(s, k.server, c);
+    }
+
+    // Opens the first endpoints. The others share their connection.
+    const ends &open_first()
+    {
+        exchange(begin());
+        EXPECT_TRUE(until([&] { return connection_of(all.front().server)->established; }));
+        return all.front();
+    }
+
+    // The end that was not closed is told, once, and the first endpoints are not.
+    void expect_told(const errors &told)
+    {
+        ASSERT_TRUE(until([&] { return told.count > 0; }));
+        EXPECT_EQ(UCS_ERR_CONNECTION_RESET, told.status);
+        ends &last = all.back();
+        for (ucp_ep_h *ep : {&last.client, &last.server}) {
+            EXPECT_TRUE(!*ep || finish(close_nb(*ep, true)) == UCS_OK);
+            *ep = nullptr;
+        }
+        EXPECT_EQ(1, told.count);
+        all.pop_back();
+        EXPECT_EQ(0, all.front().client_errors.count + all.front().server_errors.count);
+        exchange(all.front());
+        close_all();
     }
 
     // Connections, also of which only a lane is left.

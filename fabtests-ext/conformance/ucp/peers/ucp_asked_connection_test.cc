@@ -11,48 +11,20 @@ using namespace ucp_test;
 
 class ucp_asked_connection : public client_server {
   protected:
-    // The connection is kept, so that its end can be told.
-    static constexpr ucp::lane_trust trust = ucp::lane_trust::none;
-
-    // Opens the first endpoints. The others share their connection.
-    const ends &open_first()
-    {
-        exchange(begin(trust));
-        EXPECT_TRUE(until([&] { return connection_of(all.front().server)->established; }));
-        return all.front();
-    }
-
     // The client has what it asked for, the server has not read that yet.
     const ends &begin_half()
     {
-        const ends &k = begin(trust);
+        const ends &k = begin();
         EXPECT_TRUE(run_until({&c}, [&] { return !has_its_own(k.client); }));
         EXPECT_TRUE(has_its_own(k.server));
         return k;
-    }
-
-    // The end that was not closed is told, once, and the first endpoints are not.
-    void expect_told(const errors &told)
-    {
-        ASSERT_TRUE(until([&] { return told.count > 0; }));
-        EXPECT_EQ(UCS_ERR_CONNECTION_RESET, told.status);
-        ends &last = all.back();
-        for (ucp_ep_h *ep : {&last.client, &last.server}) {
-            EXPECT_TRUE(!*ep || finish(close_nb(*ep, true)) == UCS_OK);
-            *ep = nullptr;
-        }
-        EXPECT_EQ(1, told.count);
-        all.pop_back();
-        EXPECT_EQ(0, all.front().client_errors.count + all.front().server_errors.count);
-        exchange(all.front());
-        close_all();
     }
 };
 
 TEST_P(ucp_asked_connection, sends_no_message_for_it)
 {
     const ends &first = open_first();
-    const ends &second = begin(trust);
+    const ends &second = begin();
     EXPECT_TRUE(until([&] { return !has_its_own(second.client) && !has_its_own(second.server); }));
     EXPECT_EQ(connection_of(first.client), connection_of(second.client));
     EXPECT_EQ(connection_of(first.server), connection_of(second.server));
@@ -66,14 +38,14 @@ TEST_P(ucp_asked_connection, sends_no_message_for_it)
 TEST_P(ucp_asked_connection, is_found_by_the_third_when_the_first_has_closed)
 {
     open_first();
-    exchange(begin(trust));
+    exchange(begin());
     ends &first = all.front();
     ucs_status_ptr_t x = close_nb(first.client);
     ucs_status_ptr_t y = close_nb(first.server);
     EXPECT_EQ(UCS_OK, finish(x));
     EXPECT_EQ(UCS_OK, finish(y));
     all.pop_front();
-    const ends &third = begin(trust);
+    const ends &third = begin();
     EXPECT_TRUE(until([&] { return !has_its_own(third.client) && !has_its_own(third.server); }));
     exchange(third);
     close_all();
@@ -93,7 +65,7 @@ TEST_P(ucp_asked_connection, the_client_is_told_that_the_server_closed_before_it
 TEST_P(ucp_asked_connection, the_client_is_told_that_the_server_closed_before_it_read_the_answer)
 {
     open_first();
-    ends &second = begin(trust);
+    ends &second = begin();
     ucp::wireup_hdr notice = ucp::notice_of(second.server, ucp::wireup_kind::close);
     notice.reason = static_cast<uint8_t>(ucp::close_reason::forced);
     connection_of(all.front().server)->send_notice(notice);
@@ -116,7 +88,7 @@ TEST_P(ucp_asked_connection, the_server_is_told_that_the_client_closed_at_once)
 TEST_P(ucp_asked_connection, the_server_is_told_that_the_client_never_read_the_answer)
 {
     open_first();
-    begin(trust);
+    begin();
     ends &second = all.back();
     EXPECT_EQ(UCS_OK, wait({&c}, close_nb(std::exchange(second.client, nullptr), true)));
     expect_told(second.server_errors);
@@ -125,7 +97,7 @@ TEST_P(ucp_asked_connection, the_server_is_told_that_the_client_never_read_the_a
 TEST_P(ucp_asked_connection, keeps_its_own_where_the_server_does_not_know_the_name)
 {
     connection_of(open_first().client)->peer_id ^= 1;
-    const ends &second = begin(trust);
+    const ends &second = begin();
     exchange(second);
     EXPECT_TRUE(has_its_own(second.client) && has_its_own(second.server));
     close_all();
@@ -134,7 +106,7 @@ TEST_P(ucp_asked_connection, keeps_its_own_where_the_server_does_not_know_the_na
 TEST_P(ucp_asked_connection, keeps_its_own_where_the_server_has_closed_what_it_asked_for)
 {
     open_first();
-    ends &second = ask(trust);
+    ends &second = ask();
     ends &first = all.front();
     EXPECT_EQ(UCS_OK, wait({&s}, close_nb(std::exchange(first.server, nullptr), true)));
     ASSERT_EQ(UCS_OK, listening.accept(&second.server, &second.server_errors));
@@ -151,7 +123,7 @@ TEST_P(ucp_asked_connection, keeps_its_own_where_the_server_has_closed_what_it_a
 TEST_P(ucp_asked_connection, keeps_its_own_where_what_it_asked_for_ends_meanwhile)
 {
     open_first();
-    const ends &second = begin(trust);
+    const ends &second = begin();
     const ends &first = all.front();
     ucp::on_connection_ended(c.worker, first.client->local_id);
     ucp::on_connection_ended(s.worker, first.server->local_id);

@@ -7,7 +7,10 @@
 // the other's.
 #include "fabtests-ext/common/ucp_duo.h"
 #include "fabtests-ext/common/uct_tap.h"
+#include "ucp/connect/cm_connection.h"
 #include "ucp/core/worker.h"
+#include "ucp/endpoint/ep.h"
+#include "ucp/endpoint/ep_control.h"
 
 #include <dlfcn.h>
 
@@ -75,7 +78,8 @@ namespace {
 
 // ---- the two sides ----
 
-enum class meeting { by_address, as_client, as_server };
+// Over a lane: it is the third, and the connection of the two before it is shared.
+enum class meeting { by_address, as_client, as_server, as_client_over_lane, as_server_over_lane };
 
 struct scenario {
     const char *name;
@@ -100,14 +104,44 @@ constexpr scenario scenarios[] = {
     {"atomics", atomics, "auto"},
     {"client", tag_eager, "auto", meeting::as_client},
     {"server", tag_eager, "auto", meeting::as_server},
+    {"client_over_lane", tag_eager, "auto", meeting::as_client_over_lane},
+    {"server_over_lane", tag_eager, "auto", meeting::as_server_over_lane},
 };
 
 meeting other(meeting how)
 {
-    return how == meeting::as_client   ? meeting::as_server
-           : how == meeting::as_server ? meeting::as_client
-                                       : meeting::by_address;
+    switch (how) {
+    case meeting::as_client:
+        return meeting::as_server;
+    case meeting::as_server:
+        return meeting::as_client;
+    case meeting::as_client_over_lane:
+        return meeting::as_server_over_lane;
+    case meeting::as_server_over_lane:
+        return meeting::as_client_over_lane;
+    default:
+        return meeting::by_address;
+    }
 }
+
+bool is_client(meeting how)
+{
+    return how == meeting::as_client || how == meeting::as_client_over_lane;
+}
+
+bool is_over_lane(meeting how)
+{
+    return how == meeting::as_client_over_lane || how == meeting::as_server_over_lane;
+}
+
+// One of the endpoints whose connection others share.
+struct carrier {
+    ucp_ep_h ep = nullptr;
+    ucp_test::errors errors;
+
+    bool stands() const { return ep && ep->state == ucp::ep_state::connected; }
+};
+constexpr size_t carrier_count = 2;
 
 // Makes the endpoint. A server has it when somebody has asked.
 class party {
@@ -115,7 +149,7 @@ class party {
     party(const char *tls, const scenario &s, meeting how)
         : actor_(tls, s.scheme), protocols_(s.protocols), how_(how)
     {
-        if (how == meeting::as_server) {
+        if (how != meeting::by_address && !is_client(how)) {
             listener_ = std::make_unique<ucp_test::server>(actor_.self());
         }
     }
@@ -135,29 +169,78 @@ class party {
         if (!test.say(mine) || !test.hear(&theirs)) {
             return false;
         }
+        const auto port = static_cast<uint16_t>(theirs.memory);
+        if (!is_client(how_)) {
+            ready_ = ready;
+            begin_when_carried();
+            return true;
+        }
+        while (is_over_lane(how_) && carriers_.size() < carrier_count) {
+            if (!carry(port)) {
+                return false;
+            }
+        }
         ready();
         ucp_ep_h ep = nullptr;
-        if (how_ == meeting::as_client &&
-            ucp_test::connect(actor_.self(), static_cast<uint16_t>(theirs.memory), &ep,
-                              &actor_.errors()) == UCS_OK) {
+        if (ucp_test::connect(actor_.self(), port, &ep, &actor_.errors()) == UCS_OK) {
+            asked_over_lane_ = !ep->control->by_cm->asking.empty();
             take(ep);
         }
-        return exists_ || listener_;
+        return exists_ && asked_over_lane_ == is_over_lane(how_);
     }
     void progress()
     {
         actor_.progress();
-        ucp_ep_h ep = nullptr;
+        begin_when_carried();
+        if (!listener_ || listener_->requests.empty()) {
+            return;
+        }
         // The client may have gone.
-        if (listener_ && !listener_->requests.empty() &&
-            listener_->accept(&ep, &actor_.errors()) == UCS_OK) {
+        bool carries = is_over_lane(how_) && carriers_.size() < carrier_count;
+        ucp_ep_h ep = nullptr;
+        if (carries) {
+            carrier &c = carriers_.emplace_back();
+            (void)listener_->accept(&c.ep, &c.errors);
+        } else if (listener_->accept(&ep, &actor_.errors()) == UCS_OK) {
             take(ep);
         }
     }
     bool all_is_well() const { return exists_ && actor_.sent() && actor_.received(); }
     void stop_listening() { listener_.reset(); }
+    // Whether each has got no more than one error.
+    bool leave_carriers()
+    {
+        bool well = true;
+        for (carrier &c : carriers_) {
+            if (c.ep) {
+                well = ucp_test::wait({&actor_.self()}, ucp_test::close_nb(c.ep, true)) == UCS_OK &&
+                       well;
+            }
+            well = well && c.errors.count <= 1;
+        }
+        carriers_.clear();
+        return well;
+    }
 
   private:
+    bool carry(uint16_t port)
+    {
+        carrier &c = carriers_.emplace_back();
+        return ucp_test::connect(actor_.self(), port, &c.ep, &c.errors) == UCS_OK &&
+               ucp_test::run_until({&actor_.self()}, [&] {
+                   return c.stands() &&
+                          (carriers_.size() < carrier_count || c.ep->control->by_cm->cm->shared());
+               });
+    }
+    void begin_when_carried()
+    {
+        bool carried = !is_over_lane(how_) || (carriers_.size() == carrier_count &&
+                                               std::all_of(carriers_.begin(), carriers_.end(),
+                                                           [](auto &c) { return c.stands(); }));
+        if (ready_ && carried) {
+            std::exchange(ready_, nullptr)();
+        }
+    }
     void take(ucp_ep_h ep)
     {
         actor_.take(ep);
@@ -175,7 +258,10 @@ class party {
     unsigned protocols_;
     meeting how_;
     bool exists_ = false;
+    bool asked_over_lane_ = false;
     std::unique_ptr<ucp_test::server> listener_;
+    std::function<void()> ready_;
+    std::list<carrier> carriers_;
 };
 
 // Words of the test.
@@ -187,6 +273,9 @@ outcome close(party &p, outcome result)
 {
     p.stop_listening();
     outcome left = p.side().leave(false);
+    if (!p.leave_carriers()) {
+        left = outcome::not_closed;
+    }
     return result == outcome::ok ? left : result;
 }
 
@@ -225,7 +314,7 @@ outcome end_after(unsigned n, int signal, const channel &test, const char *tls, 
         uct_tap::install(i->uct, &messages_left);
     }
     auto count = [&] {
-        if (s.how == meeting::by_address) {
+        if (s.how == meeting::by_address || is_over_lane(s.how)) {
             messages_left.count(static_cast<int>(n));
         } else {
             sends_left = static_cast<int>(n);
@@ -262,10 +351,13 @@ outcome stay(const channel &test, const char *tls, const scenario &s)
     }
     p.stop_listening();
     if (!p.exists()) {
-        return outcome::ok;
+        return p.leave_carriers() ? outcome::ok : outcome::not_closed;
     }
     result = p.side().judge_end();
     outcome left = p.side().leave(true);
+    if (!p.leave_carriers()) {
+        left = outcome::not_closed;
+    }
     return result == outcome::ok ? left : result;
 }
 
