@@ -94,7 +94,7 @@ std::vector<uint8_t> valid_address()
 std::vector<uint8_t> valid_hello(size_t head)
 {
     std::vector<uint8_t> address = valid_address(), hello(head);
-    hello[0] = 2;
+    hello[0] = ucp::hello_version;
     hello[4] = static_cast<uint8_t>(address.size());
     hello[6] = 5;
     hello.insert(hello.end(), address.begin(), address.end());
@@ -113,7 +113,7 @@ std::vector<uint8_t> valid_manager()
 const std::vector<message> &templates()
 {
     static const std::vector<message> all = {{address, valid_address()},
-                                             {client, valid_hello(24)},
+                                             {client, valid_hello(32)},
                                              {server, valid_hello(16)},
                                              {manager, valid_manager()}};
     return all;
@@ -127,6 +127,10 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***)
     ucp::unpacked_address out;
     std::vector<uint8_t> good = valid_address();
     expect(ucp::unpack_address(good.data(), good.size(), &out) == UCS_OK, "the valid address");
+    ucp::client_hello c;
+    ucp::server_hello s;
+    expect(ucp::parse_client_hello(templates()[client].bytes, &c) == UCS_OK, "a client's hello");
+    expect(ucp::parse_server_hello(templates()[server].bytes, &s) == UCS_OK, "a server's hello");
     return 0;
 }
 

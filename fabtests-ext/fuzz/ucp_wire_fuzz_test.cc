@@ -166,15 +166,20 @@ TEST_F(wire_fuzz, private_data_of_connections)
 {
     // Both kinds begin with a version and have the lengths of the address and of the greeting in
     // bytes 4 to 7.
-    for (size_t head : {size_t(16), size_t(24)}) {
+    for (size_t head : {size_t(16), size_t(32)}) {
         std::vector<char> good(head);
-        good[0] = 2;
+        good[0] = ucp::hello_version;
         const std::string greeting = "a greeting";
         const uint16_t lengths[] = {static_cast<uint16_t>(address_.size()),
                                     static_cast<uint16_t>(greeting.size())};
         memcpy(good.data() + 4, lengths, sizeof(lengths));
         good.insert(good.end(), address_.begin(), address_.end());
         good.insert(good.end(), greeting.begin(), greeting.end());
+        std::vector<uint8_t> undamaged(good.begin(), good.end());
+        ucp::client_hello whole_client = {};
+        ucp::server_hello whole_server = {};
+        ASSERT_EQ(UCS_OK, head == 32 ? ucp::parse_client_hello(undamaged, &whole_client)
+                                     : ucp::parse_server_hello(undamaged, &whole_server));
         for (int i = 0; i < rounds_ / 2; ++i) {
             std::vector<char> bad = damage_and_cut(good);
             std::vector<uint8_t> data(bad.begin(), bad.end());
