@@ -10,15 +10,16 @@
 
 set -u -o pipefail
 
-readonly targets="ucp_parsers ucp_rkeys ucp_messages prov_messages sm_inbox"
+readonly targets="ucp_parsers ucp_rkeys ucp_messages ucp_wireup prov_messages sm_inbox"
 readonly how=${1:-} first=${2:-} second=${3:-}
 
 limit_of()
 {
     case $how:$1 in
     --time:*) echo "-max_total_time=$first" ;;
-    --runs:* | --soak:*_messages | --soak:*_rkeys | --soak:*_inbox) echo "-runs=$first" ;;
+    --runs:* | --soak:*_messages | --soak:*_rkeys | --soak:*_wireup | --soak:*_inbox) echo "-runs=$first" ;;
     --soak:*) echo "-runs=$second" ;;
+    *:ucp_wireup) echo -runs=3000 ;;
     *:ucp_*) echo -runs=20000 ;;
     *:prov_*) echo -runs=1000 ;;
     *) echo -runs=3000 ;;
