@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connections per second to one listener, both sides in this process: what a program gets that
 // calls fi_connect and fi_accept of the core provider, the same program over the provider ucxlike,
-// and uct_cm. They take turns.
+// and uct_cm. They take turns: first each connection is closed before the next one is made, then
+// all of a round are kept until its end.
 //
 // Usage: cm_rate [component [address [connections [rounds]]]]
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <netinet/in.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -78,7 +80,18 @@ class libfabric {
         check(fi_getname(&pep_->fid, &target_, &length), "fi_getname");
     }
 
-    void connect_once()
+    struct ends {
+        fid_ep *client = nullptr;
+        fid_ep *server = nullptr;
+    };
+
+    static void close(const ends &e)
+    {
+        check(fi_close(&e.client->fid), "fi_close");
+        check(fi_close(&e.server->fid), "fi_close");
+    }
+
+    ends connect()
     {
         fi_info *to = fi_dupinfo(info_);
         free(to->src_addr);
@@ -118,8 +131,7 @@ class libfabric {
                 ++connected;
             }
         }
-        check(fi_close(&client->fid), "fi_close");
-        check(fi_close(&server->fid), "fi_close");
+        return {client, server};
     }
 
   private:
@@ -191,7 +203,18 @@ class managed {
         uct_worker_destroy(worker_);
     }
 
-    void connect_once()
+    struct ends {
+        uct_ep_h client = nullptr;
+        uct_ep_h server = nullptr;
+    };
+
+    static void close(const ends &e)
+    {
+        uct_ep_destroy(e.client);
+        uct_ep_destroy(e.server);
+    }
+
+    ends connect()
     {
         notified_ = false;
         ucs_sock_addr_t to{reinterpret_cast<sockaddr *>(&target_), sizeof(target_)};
@@ -207,8 +230,7 @@ class managed {
         while (!notified_) {
             uct_worker_progress(worker_);
         }
-        uct_ep_destroy(ep);
-        uct_ep_destroy(server_ep_);
+        return {ep, server_ep_};
     }
 
   private:
@@ -276,6 +298,36 @@ double median(std::vector<double> values)
     return values[values.size() / 2];
 }
 
+// Beside up to `kept` others.
+template <class Subject>
+double connections_a_second(Subject &subject, int connections, size_t kept)
+{
+    std::deque<typename Subject::ends> open;
+    return connections / seconds([&] {
+               for (int i = 0; i < connections; ++i) {
+                   open.push_back(subject.connect());
+                   if (open.size() > kept) {
+                       Subject::close(open.front());
+                       open.pop_front();
+                   }
+               }
+               for (const auto &ends : open) {
+                   Subject::close(ends);
+               }
+           });
+}
+
+void print(const std::vector<double> (&rate)[3])
+{
+    printf("%-12s %8s %6s %8s %6s\n", "", "best", "ratio", "median", "ratio");
+    const char *names[] = {component_name, "ucxlike MSG", "uct_cm"};
+    for (int i = 0; i < 3; ++i) {
+        printf("%-12s %8.0f %6.2f %8.0f %6.2f\n", names[i], highest(rate[i]),
+               highest(rate[i]) / highest(rate[0]), median(rate[i]),
+               median(rate[i]) / median(rate[0]));
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -295,26 +347,16 @@ int main(int argc, char **argv)
     libfabric core(component_name);
     libfabric provider("ucxlike");
     managed manager;
-    std::vector<double> rate[3];
-    auto measure = [&](std::vector<double> &rates, auto &&subject) {
-        rates.push_back(connections / seconds([&] {
-                            for (int i = 0; i < connections; ++i) {
-                                subject.connect_once();
-                            }
-                        }));
-    };
-    for (int round = 0; round < rounds; ++round) {
-        measure(rate[0], core);
-        measure(rate[1], provider);
-        measure(rate[2], manager);
-    }
-    printf("connections per second in %d rounds of %d\n", rounds, connections);
-    printf("%-12s %8s %6s %8s %6s\n", "", "best", "ratio", "median", "ratio");
-    const char *names[] = {component_name, "ucxlike MSG", "uct_cm"};
-    for (int i = 0; i < 3; ++i) {
-        printf("%-12s %8.0f %6.2f %8.0f %6.2f\n", names[i], highest(rate[i]),
-               highest(rate[i]) / highest(rate[0]), median(rate[i]),
-               median(rate[i]) / median(rate[0]));
+    for (size_t kept : {size_t(0), static_cast<size_t>(connections) - 1}) {
+        std::vector<double> rate[3];
+        for (int round = 0; round < rounds; ++round) {
+            rate[0].push_back(connections_a_second(core, connections, kept));
+            rate[1].push_back(connections_a_second(provider, connections, kept));
+            rate[2].push_back(connections_a_second(manager, connections, kept));
+        }
+        printf("connections per second in %d rounds of %d, %s\n", rounds, connections,
+               kept == 0 ? "one at a time" : "all at once");
+        print(rate);
     }
     return 0;
 }
