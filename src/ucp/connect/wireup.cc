@@ -95,7 +95,9 @@ ucs_status_t send_todo(ucp_ep *ep) noexcept
             continue;
         }
         status = ucs::guard([&] { return send_one(ep, o.kind); });
-        if (status != UCS_OK) {
+        if (status == UCS_ERR_NO_MEMORY && o.kind == wireup_kind::share) {
+            settle_sharing(ep, false); // it keeps its own
+        } else if (status != UCS_OK) {
             return status;
         }
         c.todo &= ~o.bit;
