@@ -94,7 +94,7 @@ std::vector<uint8_t> valid_address()
 std::vector<uint8_t> valid_hello(size_t head)
 {
     std::vector<uint8_t> address = valid_address(), hello(head);
-    hello[0] = ucp::hello_version;
+    hello[0] = ucp::hello_protocol.version;
     hello[4] = static_cast<uint8_t>(address.size());
     hello[6] = 5;
     hello.insert(hello.end(), address.begin(), address.end());

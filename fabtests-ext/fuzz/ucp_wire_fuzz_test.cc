@@ -168,7 +168,7 @@ TEST_F(wire_fuzz, private_data_of_connections)
     // bytes 4 to 7.
     for (size_t head : {size_t(16), size_t(32)}) {
         std::vector<char> good(head);
-        good[0] = ucp::hello_version;
+        good[0] = ucp::hello_protocol.version;
         const std::string greeting = "a greeting";
         const uint16_t lengths[] = {static_cast<uint16_t>(address_.size()),
                                     static_cast<uint16_t>(greeting.size())};

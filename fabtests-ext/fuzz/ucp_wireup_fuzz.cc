@@ -329,7 +329,8 @@ std::vector<uint8_t> with_address(std::vector<uint8_t> front)
 
 std::vector<uint8_t> hello(bool of_client, uint64_t ep)
 {
-    std::vector<uint8_t> out = {ucp::hello_version, of_client ? uint8_t(1) : uint8_t(0), 0, 0};
+    std::vector<uint8_t> out = {ucp::hello_protocol.version, of_client ? uint8_t(1) : uint8_t(0), 0,
+                                0};
     put(&out, pair::address_length);
     put(&out, uint16_t(0)); // greeting
     if (of_client) {

@@ -47,7 +47,7 @@ TEST_P(uct_hello_versions, a_hello_of_another_version_ends_the_endpoint)
         entity::address to = b.where();
         uct::ofi::msg_address about;
         memcpy(&about, to.iface.data(), sizeof(about));
-        relay between(about.port, {GetParam(), changed ? uct::ofi::hello_magic : 0,
+        relay between(about.port, {GetParam(), changed ? uct::ofi::hello_protocol.magic : 0,
                                    offsetof(uct::ofi::hello, version)});
         about.port = between.port;
         memcpy(to.iface.data(), &about, sizeof(about));
@@ -64,9 +64,10 @@ TEST_P(uct_hello_versions, a_hello_of_another_version_ends_the_endpoint)
         ASSERT_EQ(changed ? 1u : 0u, a.errors.size());
         if (changed) {
             EXPECT_EQ(UCS_ERR_UNSUPPORTED, a.errors[0].second);
-            EXPECT_TRUE(lines.has("speaks version " + std::to_string(uct::ofi::hello_version + 1) +
+            EXPECT_TRUE(lines.has("speaks version " +
+                                  std::to_string(uct::ofi::hello_protocol.version + 1) +
                                   " of the hello of connections, this library version " +
-                                  std::to_string(uct::ofi::hello_version)));
+                                  std::to_string(uct::ofi::hello_protocol.version)));
         }
     }
 }

@@ -19,6 +19,7 @@
 #include "ucp/connect/greeting.h"
 #include "ucp/core/worker.h"
 #include "ucs/list.h"
+#include "ucs/wire/protocol.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -69,7 +70,8 @@ struct cm {
 // Opens it if needed; throws UNSUPPORTED when no transport has one.
 cm &worker_cm(ucp_worker *worker);
 
-constexpr uint8_t hello_version = 3;
+// Within the connection manager's messages, so it has no magic.
+constexpr ucs::protocol hello_protocol = {0, 3, "the connection protocol"};
 
 struct client_hello {
     uint8_t err_mode = 0;

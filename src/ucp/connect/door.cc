@@ -170,19 +170,17 @@ bool door::has_finished(caller &c) noexcept
 // It fits into the buffer of a socket that has sent nothing.
 void door::answer(const door_call &said, int fd) noexcept
 {
-    const bool same_version = said.version == door_version;
-    if (said.magic != door_magic || (same_version && said.number != sign_.number)) {
+    const ucs::spoken what = ucs::which_protocol(door_protocol, &said, sizeof(said));
+    if (what == ucs::spoken::foreign ||
+        (what == ucs::spoken::ours && said.number != sign_.number)) {
         ucs_debug("worker %s: a stranger called", worker_->name.c_str());
         return;
     }
     std::vector<uint8_t> out;
     ucs_status_t status = ucs::guard([&] {
-        door_answer head = {door_magic, door_version, 0, 0};
+        door_answer head = {door_protocol.magic, door_protocol.version, 0, 0};
         out.resize(sizeof(head));
-        if (!same_version) {
-            ucs_error("a peer speaks version %u of the protocol of late networks, this library %u",
-                      said.version, door_version);
-        } else {
+        if (!ucs::is_other_version(door_protocol, said.version, "a peer")) {
             worker_->open_networks();
             std::vector<uint8_t> address = pack_address(*worker_, false);
             head.length = static_cast<uint16_t>(address.size());

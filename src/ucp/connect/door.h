@@ -17,6 +17,7 @@
 #include "ucp/connect/address.h"
 #include "ucp/core/worker.h"
 #include "ucs/async.h"
+#include "ucs/wire/protocol.h"
 
 #include <atomic>
 #include <cstdint>
@@ -28,8 +29,8 @@
 
 namespace ucp {
 
-constexpr uint32_t door_magic = 0x72646f78; // "xodr"
-constexpr uint8_t door_version = 1;
+constexpr ucs::protocol door_protocol = {0x72646f78, // "xodr"
+                                         1, "the protocol of late networks"};
 
 struct door_call {
     uint32_t magic;

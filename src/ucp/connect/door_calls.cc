@@ -104,7 +104,7 @@ bool door_calls::call::connected() noexcept
                   strerror(error));
         return false;
     }
-    const door_call say = {door_magic, door_version, {}, sign.number};
+    const door_call say = {door_protocol.magic, door_protocol.version, {}, sign.number};
     ssize_t sent = send(socket->fd(), &say, sizeof(say), MSG_NOSIGNAL);
     if (sent < 0 && (errno == ENOTCONN || errno == EAGAIN)) { // not yet
         socket->await(EPOLLOUT);
@@ -126,11 +126,9 @@ bool door_calls::call::is_decided() noexcept
         return false;
     }
     memcpy(&head, heard.data(), sizeof(head));
-    if (head.magic != door_magic) {
+    if (head.magic != door_protocol.magic) {
         status = UCS_ERR_INVALID_ADDR;
-    } else if (head.version != door_version) {
-        ucs_error("a peer speaks version %u of the protocol of late networks, this library %u",
-                  head.version, door_version);
+    } else if (ucs::is_other_version(door_protocol, head.version, "a peer")) {
         status = UCS_ERR_UNSUPPORTED;
     } else if (head.length > ADDRESS_MAX || heard.size() > sizeof(head) + head.length) {
         status = UCS_ERR_INVALID_ADDR;

@@ -72,9 +72,7 @@ ucs_status_t parse(std::span<const uint8_t> data, H *head, const uint8_t **addre
     }
     memcpy(head, data.data(), sizeof(*head));
     *address = data.data() + sizeof(*head);
-    if (head->version != hello_version) {
-        ucs_error("the peer speaks version %u of the connection protocol, this library %u",
-                  head->version, hello_version);
+    if (ucs::is_other_version(hello_protocol, head->version, "the peer")) {
         return UCS_ERR_UNSUPPORTED;
     }
     if (size_t(head->address_length) + head->greeting_length != data.size() - sizeof(*head)) {
@@ -90,7 +88,7 @@ std::vector<uint8_t> pack_client_hello(const cm &m, const client_hello &says)
 {
     uint8_t flags = says.has_client_id ? HAS_CLIENT_ID : 0;
     return hello(m,
-                 client_head{hello_version, says.err_mode, flags, 0, 0, 0, says.client_id,
+                 client_head{hello_protocol.version, says.err_mode, flags, 0, 0, 0, says.client_id,
                              says.ep_id, says.to_share},
                  says.greeting);
 }
@@ -98,7 +96,7 @@ std::vector<uint8_t> pack_client_hello(const cm &m, const client_hello &says)
 std::vector<uint8_t> pack_server_hello(const cm &m, const server_hello &says)
 {
     uint16_t flags = says.shares ? SHARES : 0;
-    return hello(m, server_head{hello_version, 0, flags, 0, 0, says.ep_id}, says.greeting);
+    return hello(m, server_head{hello_protocol.version, 0, flags, 0, 0, says.ep_id}, says.greeting);
 }
 
 void forget_to_share(std::span<uint8_t> client_hello) noexcept

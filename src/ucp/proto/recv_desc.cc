@@ -3,7 +3,7 @@
 // Memory of received data: see recv_desc.h.
 #include "ucp/proto/recv_desc.h"
 
-#include "ucs/checked.h"
+#include "ucs/wire/checked.h"
 
 #include <uct/api/uct.h>
 

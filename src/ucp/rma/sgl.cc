@@ -4,8 +4,8 @@
 // it would go alone, and one request that ends with the last of them.
 #include "ucp/rma/sgl.h"
 
-#include "ucs/checked.h"
 #include "ucs/log.h"
+#include "ucs/wire/checked.h"
 
 namespace ucp {
 

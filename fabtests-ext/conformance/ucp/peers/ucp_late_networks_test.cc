@@ -411,7 +411,8 @@ class stranger {
 TEST(ucp_late_networks, strangers_get_nothing)
 {
     entity a(late());
-    const ucp::door_call right = {ucp::door_magic, ucp::door_version, {}, sign_of(a).number};
+    const ucp::door_call right = {
+        ucp::door_protocol.magic, ucp::door_protocol.version, {}, sign_of(a).number};
     ucp::door_call wrong_number = right, wrong_magic = right, wrong_version = right;
     ++wrong_number.number;
     ++wrong_magic.magic;
@@ -428,7 +429,7 @@ TEST(ucp_late_networks, strangers_get_nothing)
     ucp::door_answer answer = {};
     ASSERT_EQ(sizeof(answer), heard.size());
     memcpy(&answer, heard.data(), sizeof(answer));
-    EXPECT_EQ(ucp::door_version, answer.version);
+    EXPECT_EQ(ucp::door_protocol.version, answer.version);
     EXPECT_EQ(0, answer.length);
     EXPECT_TRUE(lines.has("a peer speaks version 2 of the protocol of late networks"));
     EXPECT_EQ(0u, networks_of(a));
@@ -458,7 +459,8 @@ TEST(ucp_late_networks, a_worker_without_descriptors_answers_when_it_has_some)
 {
     entity a(late());
     stranger s(sign_of(a).port);
-    const ucp::door_call call = {ucp::door_magic, ucp::door_version, {}, sign_of(a).number};
+    const ucp::door_call call = {
+        ucp::door_protocol.magic, ucp::door_protocol.version, {}, sign_of(a).number};
     s.say(&call, sizeof(call));
     {
         all_descriptors none;
@@ -485,7 +487,7 @@ struct lie {
 
 std::vector<char> answer_of(const std::vector<char> &address, size_t length)
 {
-    const ucp::door_answer head = {ucp::door_magic, ucp::door_version, 0,
+    const ucp::door_answer head = {ucp::door_protocol.magic, ucp::door_protocol.version, 0,
                                    static_cast<uint16_t>(length)};
     const char *p = reinterpret_cast<const char *>(&head);
     std::vector<char> all(p, p + sizeof(head));

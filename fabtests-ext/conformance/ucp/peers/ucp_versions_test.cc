@@ -66,7 +66,7 @@ struct meeting {
     const char *error;   // that is logged; nullptr: they understand each other
 };
 
-constexpr uint32_t cm = uct::ofi::cm_wire::magic;
+constexpr uint32_t cm = uct::ofi::cm_wire::protocol.magic;
 constexpr size_t hello = uct::ofi::cm_wire::header_size; // of UCP: the private data begins with it
 
 const meeting meetings[] = {
@@ -82,11 +82,11 @@ const meeting meetings[] = {
     {"hello_of_the_client",
      {says::client, cm, hello},
      UCS_ERR_REJECTED,
-     "the peer speaks version 4 of the connection protocol, this library 3"},
+     "the peer speaks version 4 of the connection protocol, this library version 3"},
     {"hello_of_the_server",
      {says::server, cm, hello},
      UCS_ERR_UNSUPPORTED,
-     "the peer speaks version 4 of the connection protocol, this library 3"},
+     "the peer speaks version 4 of the connection protocol, this library version 3"},
 };
 
 class ucp_versions_met : public testing::TestWithParam<meeting> {};

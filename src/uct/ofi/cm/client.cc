@@ -174,7 +174,8 @@ void cm_conn::on_answer(const void *data, size_t length)
 {
     cm_wire::message m;
     if (!cm_wire::parse(data, length, m)) {
-        bool other = cm_wire::of_other_version(data, length, ucs::sockaddr_string(remote()));
+        bool other = ucs::is_other_version(cm_wire::protocol, data, length,
+                                           ucs::sockaddr_string(remote()).c_str());
         fail(other ? UCS_ERR_UNSUPPORTED : UCS_ERR_CONNECTION_RESET);
     } else {
         handle(m);

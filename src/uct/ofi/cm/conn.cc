@@ -358,7 +358,8 @@ void cm_conn::on_down(int error, const void *data, size_t length)
         cm_wire::message m;
         bool rejected = data && cm_wire::parse(data, length, m) && m.type == cm_wire::type::reject;
         status = rejected ? UCS_ERR_REJECTED : connect_status(error);
-        if (data && cm_wire::of_other_version(data, length, ucs::sockaddr_string(remote()))) {
+        if (data && ucs::is_other_version(cm_wire::protocol, data, length,
+                                          ucs::sockaddr_string(remote()).c_str())) {
             status = UCS_ERR_UNSUPPORTED;
         }
     }

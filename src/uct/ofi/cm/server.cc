@@ -17,7 +17,8 @@ namespace uct::ofi {
 void cm_conn::on_request(const void *data, size_t length)
 {
     cm_wire::message m;
-    if (listener_ && cm_wire::of_other_version(data, length, ucs::sockaddr_string(remote()))) {
+    if (listener_ && ucs::is_other_version(cm_wire::protocol, data, length,
+                                           ucs::sockaddr_string(remote()).c_str())) {
         reject(); // in our version, which the client sees
         return;
     }

@@ -2,9 +2,6 @@
 // Writing and reading the connection manager's header. The reader is given bytes of strangers.
 #include "uct/ofi/cm/wire.h"
 
-#include "ucs/log.h"
-
-#include <bit>
 #include <cstring>
 
 namespace uct::ofi::cm_wire {
@@ -20,7 +17,6 @@ struct wire_header {
     uint32_t arg;
 };
 static_assert(sizeof(wire_header) == header_size);
-static_assert(std::endian::native == std::endian::little, "the wire is little-endian");
 
 bool carries_data(type t)
 {
@@ -31,9 +27,12 @@ bool carries_data(type t)
 
 size_t write(void *out, const message &m)
 {
-    const wire_header header = {
-        magic,       version, static_cast<uint8_t>(m.type), static_cast<uint16_t>(m.chunk_len),
-        m.total_len, m.arg};
+    const wire_header header = {protocol.magic,
+                                protocol.version,
+                                static_cast<uint8_t>(m.type),
+                                static_cast<uint16_t>(m.chunk_len),
+                                m.total_len,
+                                m.arg};
     memcpy(out, &header, sizeof(header));
     if (m.chunk_len > 0) {
         memcpy(static_cast<char *>(out) + sizeof(header), m.chunk, m.chunk_len);
@@ -44,12 +43,11 @@ size_t write(void *out, const message &m)
 bool parse(const void *in, size_t length, message &m)
 {
     wire_header header;
-    if (length < sizeof(header)) {
+    if (length < sizeof(header) || ucs::which_protocol(protocol, in, length) != ucs::spoken::ours) {
         return false;
     }
     memcpy(&header, in, sizeof(header));
-    if (header.magic != magic || header.version != version ||
-        header.type < static_cast<uint8_t>(type::connect) ||
+    if (header.type < static_cast<uint8_t>(type::connect) ||
         header.type > static_cast<uint8_t>(type::disconnect) ||
         header.chunk_len > length - sizeof(header) || header.chunk_len > header.total_len) {
         return false;
@@ -62,21 +60,6 @@ bool parse(const void *in, size_t length, message &m)
     // The offset of a part and its length stay within the whole.
     return m.type != type::data ||
            (m.chunk_len > 0 && m.arg <= m.total_len && m.chunk_len <= m.total_len - m.arg);
-}
-
-bool of_other_version(const void *in, size_t length, const std::string &peer)
-{
-    wire_header header;
-    if (length < sizeof(header)) {
-        return false;
-    }
-    memcpy(&header, in, sizeof(header));
-    if (header.magic != magic || header.version == version) {
-        return false;
-    }
-    ucs_error("%s speaks version %u of the connection manager's protocol, this library version %u",
-              peer.c_str(), header.version, version);
-    return true;
 }
 
 } // namespace uct::ofi::cm_wire

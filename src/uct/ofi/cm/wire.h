@@ -24,6 +24,8 @@
 //   address can be told from the one before.
 #pragma once
 
+#include "ucs/wire/protocol.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -41,8 +43,8 @@ enum class type : uint8_t {
     disconnect = 8,
 };
 
-constexpr uint32_t magic = 0x4d435855; // "UXCM"
-constexpr uint8_t version = 1;
+constexpr ucs::protocol protocol = {0x4d435855, // "UXCM"
+                                    1, "the connection manager's protocol"};
 constexpr size_t header_size = 16;
 constexpr size_t chunk_max = 2032; // of one message, so that a message is 2 KiB
 constexpr size_t message_max = header_size + chunk_max;
@@ -67,9 +69,5 @@ size_t write(void *out, const message &m);
 // False when the bytes are not one of ours: wrong magic or version, unknown type, or lengths that
 // contradict each other or `length`. Bytes behind the chunk are ignored (rdma_cm pads).
 bool parse(const void *in, size_t length, message &m);
-
-// The bytes are of this protocol in another version, which is logged with the peer's name. Magic,
-// version and type stand at the same places in all versions.
-bool of_other_version(const void *in, size_t length, const std::string &peer);
 
 } // namespace uct::ofi::cm_wire

@@ -34,8 +34,8 @@ uint64_t after(uint64_t interval_ns)
 
 hello msg_iface::about(uint64_t target, refusal why) const
 {
-    return {.magic = hello_magic,
-            .version = hello_version,
+    return {.magic = hello_protocol.magic,
+            .version = hello_protocol.version,
             .reason = static_cast<uint8_t>(why),
             .transport = transport_hash(domain.provider.transport),
             .id = id_,
@@ -114,7 +114,7 @@ unsigned msg_iface::poll_eq()
         size_t length = static_cast<size_t>(n) - sizeof(e.entry);
         memcpy(&from, e.entry.data, std::min(length, sizeof(from)));
         bool other = is_other_version(from, length);
-        bool understood = length >= sizeof(from) && from.magic == hello_magic && !other;
+        bool understood = length >= sizeof(from) && from.magic == hello_protocol.magic && !other;
         if (kind == FI_CONNREQ && other) {
             info_ptr info(e.entry.info);
             refuse(info.get(), refusal::other_version);
@@ -144,14 +144,13 @@ unsigned msg_iface::poll_eq()
 // Of a hello of ours; length: the bytes that arrived of it.
 bool msg_iface::is_other_version(const hello &from, size_t length) const
 {
-    if (length < offsetof(hello, reason) || from.magic != hello_magic ||
-        from.version == hello_version) {
+    if (ucs::which_protocol(hello_protocol, &from, length) != ucs::spoken::other_version) {
         return false;
     }
-    ucs_error("%s/%s: a peer speaks version %u of the hello of connections, this library version "
-              "%u",
-              domain.provider.transport.c_str(), domain.dev.name.c_str(), from.version,
-              hello_version);
+    (void)ucs::guard([&] {
+        std::string peer = domain.provider.transport + "/" + domain.dev.name + ": a peer";
+        (void)ucs::is_other_version(hello_protocol, from.version, peer.c_str());
+    });
     return true;
 }
 
@@ -276,7 +275,8 @@ void msg_iface::on_eq_error()
     if (!c) {
         return;
     }
-    bool understood = error.entry.err_data_size >= sizeof(answer) && answer.magic == hello_magic;
+    bool understood =
+        error.entry.err_data_size >= sizeof(answer) && answer.magic == hello_protocol.magic;
     ucs_debug("%s/%s: connection to %lx: %s", domain.provider.transport.c_str(),
               domain.dev.name.c_str(), c->id, fi_strerror(std::abs(error.entry.err)));
     if (is_other_version(answer, error.entry.err_data_size)) {

@@ -6,10 +6,10 @@
 // The connecting side names itself and its target:
 //   0     4       5      6         8  16      24
 //   magic version reason transport id target  attempt
-// The same bytes answer an accepted or refused request. Magic, version and reason stand at the same
-// places in all versions: a reader of another version than its own refuses, and logs both.
-// reason: why a request was refused. attempt:
-// how many connections the sender has begun, this one included when it begins it.
+// The same bytes answer an accepted or refused request. Reason stands at its place in all versions,
+// as magic and version do (ucs/wire/protocol.h): a reader of another version than its own refuses,
+// and logs both. reason: why a request was refused. attempt: how many connections the sender has
+// begun, this one included when it begins it.
 //
 // When both sides begin at once, the connection begun by the interface with the lower id stays. The
 // side with the lower id refuses the other's request as crossed; the side with the higher id gives
@@ -22,6 +22,7 @@
 #pragma once
 
 #include "ucs/timeline.h"
+#include "ucs/wire/protocol.h"
 #include "uct/ofi/core/ep.h"
 #include "uct/ofi/msg/endpoint_index.h"
 
@@ -40,8 +41,7 @@ struct hello {
 };
 static_assert(sizeof(hello) == 32);
 
-constexpr uint32_t hello_magic = 0x6b6c7875;
-constexpr uint8_t hello_version = 3;
+constexpr ucs::protocol hello_protocol = {0x6b6c7875, 3, "the hello of connections"};
 
 enum class refusal : uint8_t { none, crossed, not_me, malformed, other_version };
 
