@@ -76,17 +76,20 @@ ucs_status_t cm_connection::open_lane(const unpacked_address &peer)
 
 ucs_status_t cm_connection::send_unsent() noexcept
 {
-    size_t sent = 0;
-    ucs_status_t status = UCS_OK;
-    while (sent < unsent_.size() && (status = send_wireup(lane_, unsent_[sent])) == UCS_OK) {
-        ++sent;
+    while (!unsent_.empty()) {
+        std::list<wireup_message> next; // a worker with itself may send more within the call
+        next.splice(next.begin(), unsent_, unsent_.begin());
+        ucs_status_t status = send_wireup(lane_, next.front());
+        if (status == UCS_ERR_NO_RESOURCE) {
+            unsent_.splice(unsent_.begin(), next);
+            return status;
+        }
+        if (status != UCS_OK) {
+            lose_unsent(); // the peer cannot be reached; the connection's end tells both
+            break;
+        }
     }
-    if (status != UCS_OK && status != UCS_ERR_NO_RESOURCE) {
-        lose_unsent(); // the peer cannot be reached; the connection's end tells both
-        return UCS_OK;
-    }
-    unsent_.erase(unsent_.begin(), unsent_.begin() + static_cast<std::ptrdiff_t>(sent));
-    return status;
+    return UCS_OK;
 }
 
 // Their clients call at the address.

@@ -118,7 +118,7 @@ class cm_connection {
     bool lane_failed_ = false;
     uct_ep_h lane_ = nullptr;
     size_t room_ = 0;
-    std::vector<wireup_message> unsent_;
+    std::list<wireup_message> unsent_;
     std::unique_ptr<cm_addresses> addresses_;
 };
 

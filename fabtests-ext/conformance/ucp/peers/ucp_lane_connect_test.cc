@@ -505,6 +505,44 @@ TEST_P(ucp_lane_connect, fails_by_an_answer_that_is_damaged)
     close_all();
 }
 
+// What it says arrives while it says it.
+TEST_P(ucp_lane_connect, of_a_worker_with_itself)
+{
+    auto here = std::make_unique<server>(c);
+    const uint16_t port = here->port;
+    auto begin_here = [&] {
+        ends &k = all.emplace_back();
+        EXPECT_EQ(UCS_OK, connect_trusting(kept, c, port, &k.client, &k.client_errors));
+        EXPECT_TRUE(run_until({&c}, [&] { return !here->requests.empty(); }));
+        return &k;
+    };
+    for (int i = 0; i < 4; ++i) {
+        ends &k = *begin_here();
+        EXPECT_EQ(i >= 2, here->requests.front()->asks);
+        ASSERT_EQ(UCS_OK, here->accept(&k.server, &k.server_errors));
+        ping(c, k.client, c);
+        ping(c, k.server, c);
+    }
+    const ends &rejected = *begin_here();
+    ASSERT_EQ(UCS_OK, ucp_listener_reject(here->listener, here->requests.front()));
+    here->requests.clear();
+    ASSERT_TRUE(run_until({&c}, [&] { return rejected.client_errors.count > 0; }));
+    EXPECT_EQ(UCS_ERR_REJECTED, rejected.client_errors.status);
+    here.reset();
+    here = std::make_unique<server>(c, false, host_address(port));
+    ends &called = *begin_here();
+    EXPECT_FALSE(here->requests.front()->asks);
+    ASSERT_EQ(UCS_OK, here->accept(&called.server, &called.server_errors));
+    ping(c, called.client, c);
+    for (ends &k : all) {
+        ucs_status_ptr_t x = close_nb(k.client), y = k.server ? close_nb(k.server) : nullptr;
+        EXPECT_EQ(UCS_OK, finish(x));
+        EXPECT_EQ(UCS_OK, finish(y));
+    }
+    all.clear();
+    EXPECT_TRUE(run_until({&c}, [&] { return known(c) == 0; }));
+}
+
 TEST_P(ucp_lane_connect, closes_at_any_moment)
 {
     open_sharing();
