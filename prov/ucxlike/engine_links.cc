@@ -21,7 +21,7 @@ link *engine::add(const ucp_ep_params_t &params, conn *owner, acceptor *home,
     p.err_handler.arg = l;
     ucp::greeting mine;
     if (!words.empty()) {
-        mine = {words.data(), words.size(), on_answered, l};
+        mine = {words.data(), words.size(), home ? nullptr : on_answered, l};
     }
     // A connected endpoint may leave by ending its connection.
     mine.trust = home ? ucp::lane_trust::all : ucp::lane_trust::none;

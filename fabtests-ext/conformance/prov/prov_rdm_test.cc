@@ -396,4 +396,37 @@ TEST(prov_rdm_test, endpoints_share_receives)
     }
 }
 
+// Its request has said whose it is, so it is no stranger whose patience ends. It computes between
+// its first message and the next call.
+TEST(prov_rdm_test, a_peer_that_makes_no_progress_after_its_first_message_is_heard_later)
+{
+    constexpr unsigned timeout_ms = 10;
+    auto server = [](partner &p) {
+        setenv("FI_UCXLIKE_PEER_TIMEOUT", std::to_string(timeout_ms).c_str(), 1);
+        fabric_side s({});
+        s.open_rdm(p);
+        uint64_t word = 0;
+        REQUIRE_EQ(fi_recv(s.ep, &word, sizeof(word), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+        p.hear(); // it has sent
+        auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50 * timeout_ms);
+        while (std::chrono::steady_clock::now() < end) {
+            s.progress();
+        }
+        p.tell(1);
+        s.complete(s.rxcq);
+        REQUIRE_EQ(word, 42);
+        s.barrier(p);
+    };
+    auto client = [](partner &p) {
+        fabric_side s({});
+        s.open_rdm(p);
+        uint64_t word = 42;
+        s.retry([&] { return fi_send(s.ep, &word, sizeof(word), nullptr, s.peer, nullptr); });
+        p.barrier();
+        s.complete(s.txcq);
+        s.barrier(p);
+    };
+    EXPECT_EQ(run_pair(server, client), "");
+}
+
 } // namespace

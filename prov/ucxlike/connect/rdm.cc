@@ -10,6 +10,7 @@
 #include "prov/ucxlike/info.h"
 #include "prov/ucxlike/queue/eq.h"
 
+#include "ucp/connect/greeting.h"
 #include "ucs/sys.h"
 
 #include <algorithm>
@@ -193,6 +194,18 @@ void rdm_endpoint::greet(peer *p)
     eng->send_own(p->tx, op, b.finish(0, wire::none), nullptr, 0);
 }
 
+// The hello goes with the request, too: the peer knows whose the link is before this process has
+// made progress again.
+void rdm_endpoint::call(peer *p)
+{
+    uint8_t words[wire::max_header];
+    wire::builder b(words);
+    b.say_hello(hello_for(p));
+    size_t length = b.finish(0, wire::connect);
+    p->tx = eng->connect(p->name, nullptr, p, this, {reinterpret_cast<char *>(words), length});
+    p->tx_id = 0;
+}
+
 wire::hello rdm_endpoint::hello_for(const conn *to)
 {
     return wire::make_hello(name_, incarnation_, to->rx_id);
@@ -236,8 +249,7 @@ conn *rdm_endpoint::route_slow(fi_addr_t dest, int *error)
             return 0;
         }
         if (!p->tx) {
-            p->tx = eng->connect(p->name, nullptr, p, this);
-            p->tx_id = 0;
+            call(p);
         }
         return 0;
     });
@@ -309,13 +321,29 @@ void rdm_endpoint::connected(ucp_conn_request_h request)
     if (ucp_conn_request_query(request, &attr) == UCS_OK) {
         from = address::from(&attr.client_address, sizeof(attr.client_address));
     }
+    auto greeting = ucp::greeting_of(request);
+    uint8_t words[wire::max_header] = {};
+    size_t length = std::min(greeting.size(), sizeof(words));
+    std::copy_n(greeting.begin(), length, words); // they go with the request
+    link *l = nullptr;
     if (guard([&] {
-            if (link *l = eng->accept(request, nullptr, this)) {
-                l->from = from;
-            }
+            l = eng->accept(request, nullptr, this);
             return 0;
         })) {
         ucp_listener_reject(listener_, request);
+    }
+    if (!l) {
+        return;
+    }
+    l->from = from;
+    wire::message m;
+    if (wire::parse(words, length, m) && m.kind == wire::connect && m.hello) {
+        identify(l, m);
+    } else if (m.other_version) {
+        PROV_WARN(EP_CTRL,
+                  "a peer speaks version %u of the provider's protocol, this library version %u\n",
+                  m.other_version, wire::version);
+        eng->fail(l, UCS_ERR_UNSUPPORTED);
     }
 }
 

@@ -87,6 +87,7 @@ class rdm_endpoint final : public endpoint, public acceptor, public engine::read
     void take_link(peer *p, link *l, const wire::hello &h);
     void revive(peer *p, link *l);
     void welcome(peer *p, link *l, uint64_t id);
+    void call(peer *p); // throws failure
     void greet(peer *p);
     peer *peer_at(fi_addr_t index);
 

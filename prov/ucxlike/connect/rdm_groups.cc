@@ -42,8 +42,7 @@ bool rdm_endpoint::reach(peer *p)
 {
     return guard([&] {
                if (!p->tx) {
-                   p->tx = eng->connect(p->name, nullptr, p, this);
-                   p->tx_id = 0;
+                   call(p);
                }
                if (!p->tx_id) {
                    not_yet(p);
