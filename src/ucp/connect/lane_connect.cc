@@ -258,17 +258,24 @@ void on_refused(ucp_ep *ep, const wireup_hdr &hdr) noexcept
 
 namespace {
 
-// The connection that a client has named, if it is its own.
+// The connection that a client has named, if it is its own. What a client says over a lane may be
+// faster than its confirmation.
 cm_connection *connection_of(ucp_worker *worker, const wireup_hdr &hdr)
 {
-    if (!worker->cm) {
+    if (!worker->cm || hdr.src_ep == 0) {
         return nullptr;
     }
     auto &all = worker->cm->connections.by_id;
     auto found = all.find(hdr.dst_ep);
-    bool its_own = found != all.end() && found->second->peer_uuid == hdr.src_uuid &&
-                   found->second->usable() && hdr.src_ep != 0;
-    return its_own ? found->second.get() : nullptr;
+    if (found == all.end() || found->second->peer_uuid != hdr.src_uuid) {
+        return nullptr;
+    }
+    cm_connection *named = found->second.get();
+    ucp_ep *ep = named->established ? nullptr : worker->find_ep(named->id);
+    if (ep && ep->origin == ep_origin::server && ep->status == UCS_OK) {
+        client_confirmed(ep);
+    }
+    return named->usable() ? named : nullptr;
 }
 
 // Where a call at that address would arrive; nullptr: it is not known.

@@ -303,6 +303,20 @@ TEST_P(ucp_lane_connect, calls_when_the_connection_ends_before_the_answer)
     close_all();
 }
 
+// The lane may be faster than the client's confirmation of the connection.
+TEST_P(ucp_lane_connect, is_taken_before_the_connection_is_confirmed)
+{
+    open_sharing();
+    ucp::cm_connection *of_server = connection_of(all.front().server);
+    of_server->established = false;
+    all.front().server->control->by_cm->established = false;
+    ends &k = ask_over_lane();
+    EXPECT_TRUE(of_server->established);
+    ASSERT_EQ(UCS_OK, listening.accept(&k.server, &k.server_errors));
+    expect_connected(false);
+    close_all();
+}
+
 // The server has forgotten the connection, and the client has not read the notices of that.
 TEST_P(ucp_lane_connect, calls_where_the_server_does_not_know_the_connection)
 {
