@@ -226,19 +226,23 @@ ucs_status_t arrive(conn *c, unsigned am, const wire::message &m, void *data, si
     return c->owner ? receive(c, am, own, data, length, param) : UCS_ERR_REJECTED;
 }
 
-// Drops a message that cannot be read. If the peer speaks another version, no later message of its
-// link can be read: the link ends, which the peer sees at once.
-void engine::refuse(const wire::message &m, const ucp_am_recv_param_t *param)
+// No later message of the link can be read: it ends, which the peer sees at once.
+void engine::refuse_version(link *l, const wire::message &m)
 {
-    ++dropped;
-    if (!m.other_version || !(param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP)) {
-        return;
-    }
     PROV_WARN(EP_CTRL,
               "a peer speaks version %u of the provider's protocol, this library version %u\n",
               m.other_version, wire::version);
-    if (link *l = find(param->reply_ep); l && !l->closing && !l->failed) {
+    if (l && !l->closing && !l->failed) {
         fail(l, UCS_ERR_UNSUPPORTED);
+    }
+}
+
+// Drops a message that cannot be read.
+void engine::refuse(const wire::message &m, const ucp_am_recv_param_t *param)
+{
+    ++dropped;
+    if (m.other_version && (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP)) {
+        refuse_version(find(param->reply_ep), m);
     }
 }
 

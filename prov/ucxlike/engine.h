@@ -167,6 +167,8 @@ class engine {
     void abandon(acceptor *home);
     // As if UCP had reported an error of this link.
     void fail(link *l, ucs_status_t status) { on_error(l, l->ep, status); }
+    // Its hello is of another version. l may be nullptr.
+    void refuse_version(link *l, const wire::message &m);
     // Something that the peer waits for cannot be had: it gets an error instead.
     void give_up(conn *c)
     {

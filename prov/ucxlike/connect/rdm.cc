@@ -194,8 +194,8 @@ void rdm_endpoint::greet(peer *p)
     eng->send_own(p->tx, op, b.finish(0, wire::none), nullptr, 0);
 }
 
-// The hello goes with the request, too: the peer knows whose the link is before this process has
-// made progress again.
+// The request carries the hello, too: the peer can tell whose link it is before this process makes
+// progress again.
 void rdm_endpoint::call(peer *p)
 {
     uint8_t words[wire::max_header];
@@ -340,10 +340,7 @@ void rdm_endpoint::connected(ucp_conn_request_h request)
     if (wire::parse(words, length, m) && m.kind == wire::connect && m.hello) {
         identify(l, m);
     } else if (m.other_version) {
-        PROV_WARN(EP_CTRL,
-                  "a peer speaks version %u of the provider's protocol, this library version %u\n",
-                  m.other_version, wire::version);
-        eng->fail(l, UCS_ERR_UNSUPPORTED);
+        eng->refuse_version(l, m);
     }
 }
 
