@@ -290,13 +290,6 @@ ucp_listener *listener_at(ucp_worker *worker, cm_connection &through, std::strin
                : nullptr;
 }
 
-bool too_many_wait(const ucp_context &context)
-{
-    constexpr unsigned automatic = 1024;
-    unsigned most = context.config.listener_backlog;
-    return context.asked_over_lanes >= (most ? most : automatic);
-}
-
 std::unique_ptr<ucp_conn_request> new_request(ucp_listener *listener, cm_connection &through,
                                               std::span<const uint8_t> hello)
 {
@@ -370,7 +363,7 @@ void on_connect(ucp_worker *worker, const wireup_hdr &hdr, std::span<const uint8
     ucp_listener *listener = listener_at(worker, *through, asked.asked_at);
     if (!listener) {
         refuse(refusal::elsewhere);
-    } else if (too_many_wait(*worker->context)) {
+    } else if (worker->context->asked_over_lanes >= listener_backlog(*worker->context)) {
         refuse(refusal::busy);
     } else {
         auto request = new_request(listener, *through, asked.hello);

@@ -47,6 +47,12 @@ void conn_request_cb(uct_listener_h uct, void *arg, const uct_cm_listener_conn_r
 
 } // namespace
 
+unsigned ucp::listener_backlog(const ucp_context &context) noexcept
+{
+    constexpr unsigned automatic = 1024;
+    return context.config.listener_backlog ? context.config.listener_backlog : automatic;
+}
+
 ucp_listener::ucp_listener(ucp_worker *w, const ucp_listener_params_t *params)
     : worker(w), id(++w->listeners_made)
 {
@@ -62,10 +68,8 @@ ucp_listener::ucp_listener(ucp_worker *w, const ucp_listener_params_t *params)
                             UCT_LISTENER_PARAM_FIELD_USER_DATA | UCT_LISTENER_PARAM_FIELD_BACKLOG;
     uct_params.conn_request_cb = conn_request_cb;
     uct_params.user_data = this;
-    constexpr unsigned automatic = 1024;
-    unsigned backlog = worker->context->config.listener_backlog;
     uct_params.backlog =
-        static_cast<int>(std::min<unsigned>(backlog ? backlog : automatic, INT_MAX));
+        static_cast<int>(std::min<unsigned>(ucp::listener_backlog(*worker->context), INT_MAX));
     worker->listeners.reserve(worker->listeners.size() + 1);
     ucs_status_t status = uct_listener_create(cm.uct, params->sockaddr.addr,
                                               params->sockaddr.addrlen, &uct_params, &uct);

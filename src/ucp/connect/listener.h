@@ -30,3 +30,10 @@ struct ucp_listener {
     using requests = ucs::list<ucp_conn_request, &ucp_conn_request::unheard>;
     void take_unheard(requests *unheard) noexcept;
 };
+
+namespace ucp {
+
+// The requests that may wait, as UCX_LISTENER_BACKLOG says.
+unsigned listener_backlog(const ucp_context &context) noexcept;
+
+} // namespace ucp
