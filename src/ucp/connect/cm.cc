@@ -160,13 +160,13 @@ void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
     }
 }
 
-void call_at(ucp_ep *ep, const client_call &call)
+void call_at(ucp_ep *ep, client_call &call)
 {
     cm &m = worker_cm(ep->worker);
     cm_connection *connection = m.connections.open(ep->worker, ep->local_id);
     set_connection(ep, connection);
     connection->asked_at = call.asked_at;
-    connection->private_data = call.hello;
+    connection->private_data = std::move(call.hello);
     const auto *local = reinterpret_cast<const sockaddr *>(&call.local);
     connection->local_was_named = call.local.ss_family != AF_UNSPEC && !ucs::sockaddr_is_any(local);
 

@@ -107,8 +107,9 @@ ucs_status_t take_answer(ucp_ep *ep, std::span<const uint8_t> data, server_hello
 // The active side. Failures, even immediate ones, come as events.
 void connect_client(ucp_ep *ep, const sockaddr *remote, socklen_t remote_length,
                     const ucs_sock_addr_t *local, bool send_client_id, const greeting &mine);
-// At the address itself. The endpoint has joined what its hello asks to share. Throws bad_alloc.
-void call_at(ucp_ep *ep, const client_call &call);
+// At the address itself. Takes the hello; the endpoint has joined what that asks to share. Throws
+// bad_alloc.
+void call_at(ucp_ep *ep, client_call &call);
 // The passive side. Throws before or after the request was consumed; what was not is to be
 // rejected.
 void accept_client(ucp_ep *ep, ucp_conn_request *request, const client_hello &hello,
