@@ -469,11 +469,5 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    pair &now = fuzz::usable_pair<pair>();
-    now.post();
-    for (message &m : fuzz::parse(data, size)) {
-        now.deliver(m);
-    }
-    now.settle();
-    return 0;
+    return fuzz::feed<pair>(data, size);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "fabtests-ext/fuzz/asan_options.h"
+#include "fabtests-ext/fuzz/mutate.h"
 #include "ucs/log.h"
 
 #include <cstddef>
@@ -50,6 +51,30 @@ Pair &usable_pair()
         now = std::make_unique<Pair>();
     }
     return *now;
+}
+
+// The pair is made for the first input and ends with the process.
+template <class Pair>
+int begin()
+{
+    silence_log();
+    atexit([] { the_pair<Pair>().reset(); });
+    return 0;
+}
+
+// An input of messages for a live pair, which posts before it what the messages may be about.
+template <class Pair>
+int feed(const uint8_t *data, size_t size)
+{
+    Pair &now = usable_pair<Pair>();
+    if constexpr (requires { now.post(); }) {
+        now.post();
+    }
+    for (message &m : parse(data, size)) {
+        now.deliver(m);
+    }
+    now.settle();
+    return 0;
 }
 
 } // namespace fuzz

@@ -242,9 +242,7 @@ const std::vector<message> &templates()
 
 extern "C" int LLVMFuzzerInitialize(int *, char ***)
 {
-    fuzz::silence_log();
-    atexit([] { fuzz::the_pair<pair>().reset(); });
-    return 0;
+    return fuzz::begin<pair>();
 }
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
@@ -254,11 +252,5 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    pair &now = fuzz::usable_pair<pair>();
-    now.post();
-    for (message &m : fuzz::parse(data, size)) {
-        now.deliver(m);
-    }
-    now.settle();
-    return 0;
+    return fuzz::feed<pair>(data, size);
 }
