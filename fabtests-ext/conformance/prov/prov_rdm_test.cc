@@ -396,8 +396,8 @@ TEST(prov_rdm_test, endpoints_share_receives)
     }
 }
 
-// Its request has said whose it is, so it is no stranger whose patience ends. It computes between
-// its first message and the next call.
+// Its request names the peer, so the server does not end the connection as that of a stranger. The
+// peer computes between its first message and the next call.
 TEST(prov_rdm_test, a_peer_that_makes_no_progress_after_its_first_message_is_heard_later)
 {
     constexpr unsigned timeout_ms = 10;

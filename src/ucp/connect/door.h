@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The door of a worker whose networks are not open yet (UCX_LATE_NETWORKS): a socket that listens,
-// which the worker's address names. An endpoint that shared memory does not connect calls there and
+// A worker whose networks are not open yet (UCX_LATE_NETWORKS) listens at a socket, its door, which
+// its address names. An endpoint that shared memory does not connect calls there and
 // shows the number that stands beside it in the address. The worker opens its networks, and answers
 // with the address that it has then:
 //

@@ -134,7 +134,7 @@ bool is_over_lane(meeting how)
     return how == meeting::as_client_over_lane || how == meeting::as_server_over_lane;
 }
 
-// One of the endpoints whose connection others share.
+// An endpoint that is made first. The next ones share its connection.
 struct carrier {
     ucp_ep_h ep = nullptr;
     ucp_test::errors errors;
