@@ -87,6 +87,29 @@ TEST(prov_liar_test, a_peer_of_another_version_is_sent_away)
     EXPECT_EQ(run_pair(server, client), "");
 }
 
+// The hello of an honest peer comes with its request to connect.
+TEST(prov_liar_test, a_request_of_another_version_is_sent_away)
+{
+    auto server = [](partner &p) {
+        setenv("FI_UCXLIKE_PEER_TIMEOUT", "1000000000", 1);
+        serve(p);
+    };
+    auto client = [](partner &p) {
+        sockaddr_in to = address_of(p);
+        liar l;
+        liar::session other;
+        l.call(to, &other, wire::version + 1);
+        l.progress_until([&] { return l.lost() == 1; });
+        REQUIRE_EQ(l.count(wire::welcome), 0);
+        liar::session equal;
+        l.call(to, &equal);
+        l.await(wire::welcome);
+        REQUIRE_EQ(l.lost(), 1);
+        p.tell(1);
+    };
+    EXPECT_EQ(run_pair(server, client), "");
+}
+
 TEST(prov_liar_test, ids_cannot_be_foretold)
 {
     auto client = [](partner &p) {
