@@ -194,8 +194,8 @@ void rdm_endpoint::greet(peer *p)
     eng->send_own(p->tx, op, b.finish(0, wire::none), nullptr, 0);
 }
 
-// The request carries the hello, too: the peer can tell whose link it is before this process makes
-// progress again.
+// The request carries the hello, too. So the peer identifies the link even if this process makes no
+// further progress.
 void rdm_endpoint::call(peer *p)
 {
     uint8_t words[wire::max_header];

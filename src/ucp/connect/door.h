@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A worker whose networks are not open yet (UCX_LATE_NETWORKS) listens at a socket, its door, which
-// its address names. An endpoint that shared memory does not connect calls there and
-// shows the number that stands beside it in the address. The worker opens its networks, and answers
-// with the address that it has then:
+// With UCX_LATE_NETWORKS a worker opens its networks late. Until then it has a door: a socket that
+// listens. The worker's address names the door and a number. An endpoint that shared memory does
+// not connect calls the door and shows the number. The worker opens its networks, and answers with
+// the address that it has then:
 //
 //    0       4         5      8        16             0       4         5      6        8
 //   +-------+---------+------+--------+              +-------+---------+------+--------+---------+
