@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The core's sockets are known by their addresses alone. Descriptors are given out from below, so
-// that of a new connection is close to the one of the connection before.
+// that of a new connection is close to the one that the process connected before.
 #include "uct/ofi/tcp/pacing.h"
 
 #include "ucs/log.h"
 #include "ucs/sockaddr.h"
 #include "uct/ofi/tcp/tcp_state.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <netinet/in.h>
@@ -19,6 +20,7 @@ namespace uct::ofi {
 namespace {
 
 constexpr char unpaced[] = "reno";
+std::atomic<int> last_socket = 0; // that was found, of any interface
 
 } // namespace
 
@@ -35,17 +37,17 @@ bool system_paces()
     return paces;
 }
 
-void stop_local_pacing(fid_ep *endpoint, int *near)
+void stop_local_pacing(fid_ep *endpoint)
 {
     tcp_ends of;
     if (!ends_of(endpoint, &of) || !ucs::sockaddr_same_host(of.here(), of.there())) {
         return;
     }
-    int fd = find_socket(of, *near);
+    int fd = find_socket(of, last_socket.load(std::memory_order_relaxed));
     if (fd < 0) {
         return;
     }
-    *near = fd;
+    last_socket.store(fd, std::memory_order_relaxed);
     if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, unpaced, sizeof(unpaced) - 1) != 0) {
         ucs_debug("congestion control %s: %s", unpaced, strerror(errno));
     }

@@ -12,9 +12,8 @@ namespace uct::ofi {
 // Whether the congestion control that new sockets have here paces.
 bool system_paces();
 
-// Ends the pacing of a connected endpoint of the tcp core, if its peer is on this host. near: where
-// to begin to look for the core's socket, and afterwards where it was found. Where it is not found
-// it is paced as before.
-void stop_local_pacing(fid_ep *endpoint, int *near);
+// Ends the pacing of a connected endpoint of the tcp core, if its peer is on this host. Where the
+// core's socket is not found it is paced as before. Any thread.
+void stop_local_pacing(fid_ep *endpoint);
 
 } // namespace uct::ofi

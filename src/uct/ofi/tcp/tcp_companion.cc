@@ -29,7 +29,7 @@ tcp_companion::tcp_companion(msg_iface &home, const uct_iface_config &config)
 void tcp_companion::connected(connection &c)
 {
     if (unpace_) {
-        stop_local_pacing(c.endpoint.get(), &last_socket_);
+        stop_local_pacing(c.endpoint.get());
     }
 }
 

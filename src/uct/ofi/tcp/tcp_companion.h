@@ -32,7 +32,6 @@ class tcp_companion final : public companion {
     msg_iface &home_;
     bool attend_; // asked for, and possible so far
     bool unpace_; // connections within the host
-    int last_socket_ = 0;
     std::unique_ptr<background_progress> background_;
 };
 
