@@ -68,6 +68,11 @@ class Figures(unittest.TestCase):
         self.assertEqual(8 * (1e6 + 8e6 + 7 * 1000 + 24 * 20000) + 32 * 300, r["bytes_node"])
         self.assertAlmostEqual(40e-9 + 24e-9, r["poll"])
 
+    def test_a_poll_looks_at_no_more_connections_than_a_crowd(self):
+        for nodes in (100, 1000):
+            r = model.resources(costs(), model.Job(nodes, 8), "all-to-all")
+            self.assertAlmostEqual(40e-9 + model.CROWD * 1e-9, r["poll"])
+
     def test_other_nodes_cost_before_they_are_reached(self):
         net = costs(start_net=0.1, descriptors_net_idle=7, bytes_net_idle=1e5, poll_net_idle=1e-7)
         for nodes in (1, 2):

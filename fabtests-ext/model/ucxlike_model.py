@@ -11,6 +11,7 @@ import heapq
 import json
 import sys
 
+CROWD = 64  # connections of a network: with more, a poll costs what it does with these
 SCENARIOS = ("start-up", "all-to-all", "incast", "churn", "loss")
 
 
@@ -165,7 +166,7 @@ def resources(costs, job, scenario):
         "bytes_node": costs.line("bytes_idle", job.processes) + devices + connections * alike +
                       costs.address * job.total,
         "poll": costs.poll + costs.poll_device * (job.devices - 1) + net * costs.poll_net_idle +
-                costs.poll_node * near + costs.poll_net * far,
+                costs.poll_node * near + costs.poll_net * min(far, CROWD),
     }
 
 

@@ -12,11 +12,23 @@ namespace uct::ofi {
 
 namespace {
 
-constexpr size_t batch = 16; // completions that one poll handles
+constexpr size_t usual = 16; // completions that one poll handles
+constexpr size_t many = receive_budget::total;
 
 } // namespace
 
 unsigned iface::poll_cq(fid_cq *cq)
+{
+    return read_cq<usual>(cq);
+}
+
+unsigned iface::poll_costly_cq()
+{
+    return read_cq<many>(cq_.get());
+}
+
+template <size_t batch>
+UCS_ALWAYS_INLINE unsigned iface::read_cq(fid_cq *cq)
 {
     fi_cq_data_entry entries[batch];
     ssize_t n = fi_cq_read(cq, entries, batch);

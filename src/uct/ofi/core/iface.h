@@ -81,6 +81,9 @@ class iface : public uct::iface {
 
     // Reads what the completion queue has, up to one batch, and runs handlers and completions.
     unsigned poll_cq() { return poll_cq(cq_.get()) + (tx_cq_ ? poll_cq(tx_cq_.get()) : 0); }
+    // The same of a queue without one for sends, up to all the messages that it has: where each
+    // read of it costs much.
+    unsigned poll_costly_cq();
     // Polls the core without taking anything from its queue. False: where that serves nothing.
     virtual bool move_core() { return false; }
     // Sends what the endpoints gathered.
@@ -212,6 +215,8 @@ class iface : public uct::iface {
     void repost_failed(receive_op *r);
     bool post(receive_op *r);
     unsigned poll_cq(fid_cq *cq);
+    template <size_t batch>
+    unsigned read_cq(fid_cq *cq);
     void handle(const fi_cq_data_entry &entry);
     UCS_NOINLINE unsigned cq_error(fid_cq *cq, ssize_t ret);
 

@@ -33,6 +33,13 @@ class companion {
     uint64_t polls() const { return polls_.load(std::memory_order_relaxed); }
 
     virtual void connected(connection &c) = 0;
+    static constexpr size_t crowd = 64; // connections
+    // Before a round reads the completion queue of a crowd of connections, nothing being sent.
+    // True: it has nothing, and need not be read.
+    virtual bool is_quiet(size_t connections) = 0;
+    // The queue of a crowd was read, and had so many completions; or the core was moved otherwise.
+    virtual void was_read(unsigned completions) = 0;
+    virtual void was_moved() = 0;
     // Looks after the peers of connections that are up: asks those that say nothing whether they
     // are there, and returns the connections whose peers have gone without a word.
     virtual std::vector<connection *> check(const std::vector<connection *> &all) = 0;

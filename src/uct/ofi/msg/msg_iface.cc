@@ -311,7 +311,23 @@ bool msg_iface::serve_reads()
     }
     // Polling took the core's signal back, for which the program may sleep.
     fi_cq_signal(cq_.get());
+    if (companion_) {
+        companion_->was_moved();
+    }
     return true;
+}
+
+UCS_ALWAYS_INLINE unsigned msg_iface::read_queue()
+{
+    if (UCS_LIKELY(connections_.size() < companion::crowd) || !companion_) {
+        return poll_cq();
+    }
+    if (!has_outstanding() && companion_->is_quiet(connections_.size())) {
+        return 0;
+    }
+    unsigned count = poll_costly_cq();
+    companion_->was_read(count);
+    return count;
 }
 
 unsigned msg_iface::progress()
@@ -327,7 +343,7 @@ unsigned msg_iface::progress()
         }
     }
     if (!connections_.empty()) {
-        count += poll_cq();
+        count += read_queue();
     }
     if (!pending_.empty() || connections_.empty() || ++rounds_ >= eq_rounds) {
         count += poll_eq();
@@ -412,6 +428,9 @@ ucs_status_t msg_iface::event_arm(unsigned)
     // What wakes the program is seen in the next round.
     owner.hasten(static_cast<uct::iface *>(this));
     send_gathered();
+    if (companion_) {
+        companion_->was_moved(); // what the core has, a program that sleeps is not told twice
+    }
     end_silent();
     if (has_untried()) { // what made room for it has been read already
         return UCS_ERR_BUSY;

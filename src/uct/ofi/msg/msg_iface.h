@@ -73,6 +73,7 @@ class msg_iface final : public iface {
     void connect_again(connection &c);
     connection &connect_to(const device_address &device, const msg_address &address);
 
+    unsigned read_queue();
     UCS_NOINLINE unsigned poll_eq();
     void on_request(fi_info *info, const hello *from);
     bool keeps(connection &existing, const hello &from);

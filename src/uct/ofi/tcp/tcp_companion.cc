@@ -24,6 +24,9 @@ tcp_companion::tcp_companion(msg_iface &home, const uct_iface_config &config)
     : home_(home), attend_(config.v.attend), unpace_(!config.v.local_pacing && system_paces())
 {
     home_.limit.batched = attend_ ? std::min(config.v.batch, home_.limit.segment / 4) : 0;
+    if (FI_VERSION_LT(fi_version(), FI_VERSION(1, 18))) {
+        queue_.watch(home_.reads_fd());
+    }
 }
 
 void tcp_companion::connected(connection &c)
