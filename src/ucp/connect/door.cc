@@ -14,6 +14,7 @@
 #include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <utility>
 
 namespace ucp {
 
@@ -27,7 +28,7 @@ constexpr uint64_t retry_ns = 100'000'000; // without descriptors
 constexpr size_t most_hosts = 8;
 
 // Of both families, or of IPv4 where the host has no other.
-owned_fd listening_socket(uint16_t *port)
+ucs::owned_fd listening_socket(uint16_t *port)
 {
     sockaddr_in6 any6 = {};
     any6.sin6_family = AF_INET6;
@@ -40,7 +41,8 @@ owned_fd listening_socket(uint16_t *port)
                  {reinterpret_cast<sockaddr *>(&any4), sizeof(any4)}};
     int error = 0;
     for (const auto &t : tries) {
-        owned_fd fd(::socket(t.address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+        ucs::owned_fd fd(
+            ::socket(t.address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
         const int both = 0;
         if (t.address->sa_family == AF_INET6) {
             setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof(both));
@@ -73,7 +75,7 @@ void knocker::knock(void *self, uint32_t) noexcept
     }
 }
 
-watched_socket::watched_socket(owned_fd fd, uint32_t events, knocker &tell)
+watched_socket::watched_socket(ucs::owned_fd fd, uint32_t events, knocker &tell)
     : fd_(std::move(fd)),
       watch_(ucs::async_watch::fd(fd_.get(), events | EPOLLONESHOT, knocker::knock, &tell))
 {
@@ -98,7 +100,7 @@ door::door(ucp_worker *worker) : worker_(worker), knocker_(worker, event::kind::
         throw ucs::error(UCS_ERR_NO_DEVICE, "this host has no address to be called at");
     }
     sign_.number = ucs::random_u64() | 1;
-    owned_fd fd = listening_socket(&sign_.port);
+    ucs::owned_fd fd = listening_socket(&sign_.port);
     listening_ = std::make_unique<watched_socket>(std::move(fd), EPOLLIN, knocker_);
     timer_ = ucs::async_watch::timer(0, knocker::knock, &knocker_);
 }
@@ -129,7 +131,7 @@ void door::serve() noexcept
 bool door::take_callers() noexcept
 {
     for (size_t taken = 0; taken < most_callers; ++taken) {
-        owned_fd fd(accept4(listening_->fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        ucs::owned_fd fd(accept4(listening_->fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (fd.get() < 0) {
             return !is_out_of_descriptors(errno);
         }

@@ -17,14 +17,13 @@
 #include "ucp/connect/address.h"
 #include "ucp/core/worker.h"
 #include "ucs/async.h"
+#include "ucs/owned_fd.h"
 #include "ucs/wire/protocol.h"
 
 #include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <unistd.h>
-#include <utility>
 #include <vector>
 
 namespace ucp {
@@ -64,38 +63,17 @@ class knocker {
     std::atomic<bool> waiting_ = false;
 };
 
-class owned_fd {
-  public:
-    explicit owned_fd(int fd = -1) noexcept : fd_(fd) {}
-    owned_fd(owned_fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    owned_fd &operator=(owned_fd &&other) noexcept
-    {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~owned_fd()
-    {
-        if (fd_ >= 0) {
-            close(fd_);
-        }
-    }
-    int get() const noexcept { return fd_; }
-
-  private:
-    int fd_;
-};
-
 // A socket that does not block, and its watch: one knock after each await(), and after it is made.
 class watched_socket {
   public:
     // `events` are epoll's. Throws ucs::error when it cannot be watched.
-    watched_socket(owned_fd fd, uint32_t events, knocker &tell);
+    watched_socket(ucs::owned_fd fd, uint32_t events, knocker &tell);
 
     void await(uint32_t events);
     int fd() const noexcept { return fd_.get(); }
 
   private:
-    owned_fd fd_; // closed after its watch has ended
+    ucs::owned_fd fd_; // closed after its watch has ended
     ucs::async_watch watch_;
 };
 

@@ -77,7 +77,8 @@ void door_calls::call::call_next(knocker &tell)
     while (!socket && next_host < sign.hosts.size()) {
         host = address_of(sign.hosts[next_host++], sign.port);
         const auto *address = reinterpret_cast<const sockaddr *>(&host);
-        owned_fd fd(::socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+        ucs::owned_fd fd(
+            ::socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
         if (fd.get() < 0 && errno != EAFNOSUPPORT) {
             throw ucs::error(UCS_ERR_IO_ERROR, "no socket to call a peer: %s", strerror(errno));
         }

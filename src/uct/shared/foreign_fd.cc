@@ -3,6 +3,7 @@
 #include "uct/shared/foreign_fd.h"
 
 #include "ucs/error.h"
+#include "ucs/owned_fd.h"
 
 #include <cerrno>
 #include <cinttypes>
@@ -43,7 +44,7 @@ int look(const foreign_fd &claim, struct stat *about)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%u/fd/%u", claim.pid, claim.fd);
-    held_fd seen(open(path, O_PATH | O_CLOEXEC));
+    ucs::owned_fd seen(open(path, O_PATH | O_CLOEXEC));
     if (seen.get() < 0 || fstat(seen.get(), about) != 0) {
         refuse(claim, strerror(errno));
     }
@@ -85,13 +86,6 @@ bool is_unnamed_pipe(int seen)
 
 } // namespace
 
-held_fd::~held_fd()
-{
-    if (fd_ >= 0) {
-        close(fd_);
-    }
-}
-
 int create_memory_file(uint64_t nonce) noexcept
 {
     memory_name name(nonce);
@@ -116,7 +110,7 @@ void check_file_size(size_t length)
 int create_memory(uint64_t nonce, size_t length)
 {
     check_file_size(length);
-    held_fd memory(create_memory_file(nonce));
+    ucs::owned_fd memory(create_memory_file(nonce));
     if (memory.get() < 0 || ftruncate(memory.get(), static_cast<off_t>(length)) != 0 ||
         fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
         throw ucs::error(UCS_ERR_NO_MEMORY, "cannot make %zu bytes of shared memory: %s", length,
@@ -142,11 +136,11 @@ void check_memory(int fd, size_t least, int seals)
 int open_memory(const foreign_fd &claim, uint64_t nonce, size_t least)
 {
     struct stat about;
-    held_fd seen(look(claim, &about));
+    ucs::owned_fd seen(look(claim, &about));
     if (!S_ISREG(about.st_mode) || !has_name(seen.get(), nonce)) {
         refuse(claim, "it is not the memory that was claimed");
     }
-    held_fd memory(open_seen(claim, seen.get(), O_RDWR));
+    ucs::owned_fd memory(open_seen(claim, seen.get(), O_RDWR));
     check_memory(memory.get(), least, F_SEAL_SHRINK);
     return memory.take();
 }
@@ -154,7 +148,7 @@ int open_memory(const foreign_fd &claim, uint64_t nonce, size_t least)
 int open_pipe(const foreign_fd &claim, uint64_t inode)
 {
     struct stat about;
-    held_fd seen(look(claim, &about));
+    ucs::owned_fd seen(look(claim, &about));
     if (!S_ISFIFO(about.st_mode) || about.st_ino != inode || !is_unnamed_pipe(seen.get())) {
         refuse(claim, "it is not the pipe that was claimed");
     }

@@ -14,7 +14,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 namespace uct {
 
@@ -22,21 +21,6 @@ namespace uct {
 struct foreign_fd {
     uint32_t pid;
     uint32_t fd;
-};
-
-// A descriptor that is closed at the end of its scope, unless it was taken.
-class held_fd {
-  public:
-    explicit held_fd(int fd) : fd_(fd) {}
-    held_fd(const held_fd &) = delete;
-    held_fd &operator=(const held_fd &) = delete;
-    ~held_fd();
-
-    int get() const { return fd_; }
-    int take() { return std::exchange(fd_, -1); }
-
-  private:
-    int fd_;
 };
 
 // An empty memfd that peers can open by its nonce as soon as it has its size and its seals; -1, and

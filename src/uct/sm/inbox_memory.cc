@@ -3,6 +3,7 @@
 // when all processes are killed. The pages are allocated before a peer can see them: a sender never
 // touches one that the kernel might not have, which would be SIGBUS.
 #include "ucs/error.h"
+#include "ucs/owned_fd.h"
 #include "ucs/sys.h"
 #include "uct/shared/foreign_fd.h"
 #include "uct/sm/inbox.h"
@@ -62,7 +63,7 @@ void *map(int fd)
 inbox_memory::inbox_memory()
 {
     uint64_t nonce = ucs::random_u64();
-    held_fd file(create_memory_file(nonce));
+    ucs::owned_fd file(create_memory_file(nonce));
     if (file.get() < 0) {
         throw ucs::error(UCS_ERR_NO_RESOURCE, "memfd_create: %s%s", strerror(errno),
                          errno == EMFILE ? " (limit: RLIMIT_NOFILE)" : "");

@@ -2,6 +2,9 @@
 // Attaching to a peer's inbox.
 #include "uct/sm/peer.h"
 
+#include "ucs/owned_fd.h"
+#include "uct/shared/foreign_fd.h"
+
 #include <map>
 #include <mutex>
 #include <unistd.h>
@@ -56,7 +59,7 @@ peer::peer(const iface_address &to, pid_t pid, uint32_t birth)
         box = std::make_unique<outbox>(*local, pid, birth);
         return;
     }
-    held_fd memory(open_memory({to.pid, to.inbox_fd}, to.nonce, inbox::size()));
+    ucs::owned_fd memory(open_memory({to.pid, to.inbox_fd}, to.nonce, inbox::size()));
     box = std::make_unique<outbox>(memory.get(), to.nonce, pid, birth);
 }
 

@@ -3,6 +3,7 @@
 #include "uct/ofi/shm/doorbell.h"
 
 #include "ucs/error.h"
+#include "ucs/owned_fd.h"
 #include "ucs/sys.h"
 #include "uct/shared/foreign_fd.h"
 
@@ -143,7 +144,8 @@ void remote_bell::wake()
 
 remote_entries::remote_entries(const bell_address &address)
 {
-    held_fd memory(open_memory({address.pid, address.page_fd}, address.nonce, sizeof(bell_page)));
+    ucs::owned_fd memory(
+        open_memory({address.pid, address.page_fd}, address.nonce, sizeof(bell_page)));
     page_ = map_page(memory.get());
 }
 
