@@ -2,6 +2,7 @@
 //
 // Which transports carry an endpoint, as a program can ask (ucp_ep_query, ucp_ep_print_info) and as
 // the log tells (UCX_LOG_LEVEL=info).
+#include "fabtests-ext/common/printed.h"
 #include "fabtests-ext/common/ucp_lanes.h"
 #include "fabtests-ext/common/ucp_pair.h"
 
@@ -18,16 +19,9 @@ using names = std::vector<std::string>;
 
 class ucp_lanes : public pair {
   protected:
-    static std::string printed(ucp_ep_h ep)
+    static std::string info_of(ucp_ep_h ep)
     {
-        char *text = nullptr;
-        size_t length = 0;
-        FILE *stream = open_memstream(&text, &length);
-        ucp_ep_print_info(ep, stream);
-        fclose(stream);
-        std::string copy(text, length);
-        free(text);
-        return copy;
+        return printed([&](FILE *stream) { ucp_ep_print_info(ep, stream); });
     }
 
     // The first group of each place that matches.
@@ -68,7 +62,7 @@ TEST_P(ucp_lanes, the_query_names_those_that_were_asked_for)
 
 TEST_P(ucp_lanes, the_printed_text_has_each_and_what_it_is_for)
 {
-    std::string text = printed(ab);
+    std::string text = info_of(ab);
     EXPECT_EQ(transports_of(ab), found(text, "lane\\[\\d+\\]: +\\d+:(\\S+/\\S+) ")) << text;
     EXPECT_EQ(1u, found(text, "lane\\[\\d+\\]: .*->.*( am)\\b").size()) << text;
     names roles = found(text, "lane\\[\\d+\\]: .*->(.*)\n");

@@ -2,6 +2,7 @@
 //
 // Which shared memory serves on a node: sm, and libfabric's shm where sm does not open or where it
 // is named. Two sides that have not opened the same one use tcp.
+#include "fabtests-ext/common/printed.h"
 #include "fabtests-ext/common/ucp_entity.h"
 #include "fabtests-ext/common/ucp_lanes.h"
 
@@ -133,14 +134,9 @@ TEST(ucp_shared_memory, sm_does_not_open_where_its_memory_is_not_to_be_had)
         ASSERT_EQ(UCS_OK, ucp_init(&params, config, &context));
     }
     ucp_config_release(config);
-    char *text = nullptr;
-    size_t length = 0;
-    FILE *stream = open_memstream(&text, &length);
-    ucp_context_print_info(context, stream);
-    fclose(stream);
-    EXPECT_EQ(nullptr, strstr(text, "sm/memory")) << text;
-    EXPECT_NE(nullptr, strstr(text, "shm/memory")) << text;
-    free(text);
+    std::string text = printed([&](FILE *stream) { ucp_context_print_info(context, stream); });
+    EXPECT_EQ(std::string::npos, text.find("sm/memory")) << text;
+    EXPECT_NE(std::string::npos, text.find("shm/memory")) << text;
     ucp_cleanup(context);
 }
 

@@ -3,6 +3,7 @@
 // Contexts, workers and worker addresses. The numbers in the names are those of the list of
 // behaviours that UCX programs rely on.
 #include "fabtests-ext/common/open_files.h"
+#include "fabtests-ext/common/printed.h"
 #include "fabtests-ext/common/ucp_region.h"
 
 #include <cfenv>
@@ -73,18 +74,6 @@ TEST(ucp_context, b164_query_writes_what_is_asked_for)
     EXPECT_FALSE(attr.memory_types &
                  (UCS_BIT(UCS_MEMORY_TYPE_CUDA) | UCS_BIT(UCS_MEMORY_TYPE_ROCM)));
     EXPECT_LT(strnlen(attr.name, UCP_ENTITY_NAME_MAX), size_t(UCP_ENTITY_NAME_MAX));
-}
-
-std::string printed(const std::function<void(FILE *)> &print)
-{
-    char *text = nullptr;
-    size_t length = 0;
-    FILE *stream = open_memstream(&text, &length);
-    print(stream);
-    fclose(stream);
-    std::string out(text, length);
-    free(text);
-    return out;
 }
 
 TEST(ucp_context, b166_print_info_has_the_resource_lines_that_programs_parse)

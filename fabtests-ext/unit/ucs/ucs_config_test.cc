@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ucs configuration tables: value types, environment precedence, errors, listing.
+#include "fabtests-ext/common/printed.h"
 #include "ucs/config/config.h"
 #include "ucs/error.h"
 
@@ -236,16 +237,10 @@ TEST_F(config, set_and_get_by_name)
 TEST_F(config, listing_without_flags_is_name_value_lines_only)
 {
     fill(sample_table, &s_, nullptr);
-    char *text = nullptr;
-    size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
-    print(sample_table, &s_, nullptr, 0, stream);
-    fclose(stream);
-    EXPECT_EQ(std::string(text),
+    EXPECT_EQ(printed([&](FILE *stream) { print(sample_table, &s_, nullptr, 0, stream); }),
               "UCX_SAMPLE_FLAG=y\nUCX_SAMPLE_NUMBER=-3\nUCX_SAMPLE_COUNT=4\n"
               "UCX_SAMPLE_SIZE=8K\nUCX_SAMPLE_TIMEOUT=0.01s\nUCX_SAMPLE_NAME=none\n"
               "UCX_SAMPLE_LIST=a,b\nUCX_SAMPLE_MODE=try\n");
-    free(text);
 }
 
 } // namespace
