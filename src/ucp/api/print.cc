@@ -51,7 +51,8 @@ void print_worker(const ucp_worker &worker, FILE *stream)
         const auto &desc = worker.context->resources[iface->resource].desc;
         fprintf(stream, "#                 interface: %s/%s\n", desc.tl_name, desc.dev_name);
     }
-    if (worker.context->networks_are_late) {
+    if (worker.context->networks_are_late ||
+        worker.seen_resources < worker.context->resources.size()) {
         fprintf(stream, "#                 networks: not opened so far (UCX_LATE_NETWORKS)\n");
     }
     fprintf(stream, "#                 endpoints: %zu\n#\n", worker.ep_ids.size());

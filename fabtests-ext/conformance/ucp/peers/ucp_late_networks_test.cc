@@ -4,6 +4,7 @@
 // peers that shared memory does not reach call for them.
 #include "fabtests-ext/common/all_descriptors.h"
 #include "fabtests-ext/common/open_files.h"
+#include "fabtests-ext/common/printed.h"
 #include "fabtests-ext/common/relay.h"
 #include "fabtests-ext/common/ucp_lanes.h"
 #include "fabtests-ext/common/ucp_pair.h"
@@ -43,6 +44,12 @@ size_t networks_of(const entity &e)
         std::count_if(e.worker->ifaces.begin(), e.worker->ifaces.end(), [&](const auto &iface) {
             return !ucp::on_node(e.context->resources[iface->resource].cls);
         }));
+}
+
+bool says_that_they_are_closed(const entity &e)
+{
+    std::string text = printed([&](FILE *stream) { ucp_worker_print_info(e.worker, stream); });
+    return text.find("networks: not opened so far") != std::string::npos;
 }
 
 // Of a late worker.
@@ -178,6 +185,7 @@ TEST(ucp_late_networks, are_opened_for_memory_that_peers_reach)
     ASSERT_EQ(UCS_OK, ucp_mem_map(a.context, &params, &memh));
     EXPECT_FALSE(a.context->networks_are_late);
     EXPECT_EQ(0u, networks_of(a)) << "nobody needs the worker's";
+    EXPECT_TRUE(says_that_they_are_closed(a));
     ucp_ep_h ba = nullptr;
     ASSERT_EQ(UCS_OK, create_ep(b, a.address(), &ba));
     void *packed = nullptr;
@@ -191,6 +199,7 @@ TEST(ucp_late_networks, are_opened_for_memory_that_peers_reach)
     EXPECT_EQ(UCS_OK, wait({&a, &b}, put));
     EXPECT_EQ(UCS_OK, wait({&a, &b}, flush_nb(ba)));
     EXPECT_STREQ("written", memory);
+    EXPECT_FALSE(says_that_they_are_closed(a));
     ucp_rkey_destroy(rkey);
     EXPECT_EQ(UCS_OK, wait({&a, &b}, close_nb(ba)));
     EXPECT_EQ(UCS_OK, ucp_mem_unmap(a.context, memh));
