@@ -21,13 +21,18 @@ class uct_quiet_queue : public testing::Test {
     {
         ASSERT_GE(fd_, 0);
         queue_.watch(fd_);
-        read_twice();
+        queue_.was_read(0);
+        queue_.was_read(0);
     }
     void TearDown() override { close(fd_); }
-    void read_twice()
+    // It is read in the next two rounds, which have nothing, and then left.
+    void expect_two_reads()
     {
+        EXPECT_FALSE(queue_.is_quiet(connections));
         queue_.was_read(0);
+        EXPECT_FALSE(queue_.is_quiet(connections));
         queue_.was_read(0);
+        EXPECT_TRUE(queue_.is_quiet(connections));
     }
     void signal() { ASSERT_EQ(eventfd_write(fd_, 1), 0); }
 
@@ -45,21 +50,13 @@ TEST_F(uct_quiet_queue, is_left_until_something_came)
 TEST_F(uct_quiet_queue, is_read_twice_after_a_completion)
 {
     queue_.was_read(1);
-    EXPECT_FALSE(queue_.is_quiet(connections));
-    queue_.was_read(0);
-    EXPECT_FALSE(queue_.is_quiet(connections));
-    queue_.was_read(0);
-    EXPECT_TRUE(queue_.is_quiet(connections));
+    expect_two_reads();
 }
 
 TEST_F(uct_quiet_queue, is_read_twice_after_the_core_was_moved)
 {
     queue_.disturb();
-    EXPECT_FALSE(queue_.is_quiet(connections));
-    queue_.was_read(0);
-    EXPECT_FALSE(queue_.is_quiet(connections));
-    queue_.was_read(0);
-    EXPECT_TRUE(queue_.is_quiet(connections));
+    expect_two_reads();
 }
 
 TEST_F(uct_quiet_queue, is_read_once_in_so_many_rounds)
