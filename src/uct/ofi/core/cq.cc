@@ -17,16 +17,6 @@ constexpr size_t many = receive_budget::total;
 
 } // namespace
 
-unsigned iface::poll_cq(fid_cq *cq)
-{
-    return read_cq<usual>(cq);
-}
-
-unsigned iface::poll_costly_cq()
-{
-    return read_cq<many>(cq_.get());
-}
-
 template <size_t batch>
 UCS_ALWAYS_INLINE unsigned iface::read_cq(fid_cq *cq)
 {
@@ -46,6 +36,16 @@ UCS_ALWAYS_INLINE unsigned iface::read_cq(fid_cq *cq)
         handle(entries[i]);
     }
     return static_cast<unsigned>(n);
+}
+
+unsigned iface::poll_cq(fid_cq *cq)
+{
+    return read_cq<usual>(cq);
+}
+
+unsigned iface::poll_costly_cq()
+{
+    return read_cq<many>(cq_.get());
 }
 
 // In a receive buffer, which is aligned as the user wants it.
