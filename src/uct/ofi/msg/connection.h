@@ -67,7 +67,7 @@ class connection {
     uint64_t peer_attempt = 0;    // of the peer when it began or answered it
     uint64_t crossed_attempt = 0; // of the peer's last request that was refused as crossed
     sockaddr_storage remote = {}; // where the peer listens, when it is ours
-    int socket = 0;               // the core's descriptor, or where to look for it
+    int socket = 0;               // the core's descriptor, once it was looked for
     endpoint_index<connection>::entry endpoint;
     ucs::list<ep, &ep::sibling> eps;
     ucs_status_t broken = UCS_OK; // what it is to end with

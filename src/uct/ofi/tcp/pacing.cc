@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The core's sockets are known by their addresses alone. Descriptors are given out from below, so
-// that of a new connection is close to the one that the process connected before.
+// The core's sockets are known by their addresses alone.
 #include "uct/ofi/tcp/pacing.h"
 
 #include "ucs/log.h"
 #include "ucs/sockaddr.h"
 #include "uct/ofi/tcp/tcp_state.h"
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <netinet/in.h>
@@ -20,7 +18,6 @@ namespace uct::ofi {
 namespace {
 
 constexpr char unpaced[] = "reno";
-std::atomic<int> last_socket = 0; // that was found, of any interface
 
 } // namespace
 
@@ -43,11 +40,10 @@ void stop_local_pacing(fid_ep *endpoint)
     if (!ends_of(endpoint, &of) || !ucs::sockaddr_same_host(of.here(), of.there())) {
         return;
     }
-    int fd = find_socket(of, last_socket.load(std::memory_order_relaxed));
+    int fd = find_socket(of);
     if (fd < 0) {
         return;
     }
-    last_socket.store(fd, std::memory_order_relaxed);
     if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, unpaced, sizeof(unpaced) - 1) != 0) {
         ucs_debug("congestion control %s: %s", unpaced, strerror(errno));
     }

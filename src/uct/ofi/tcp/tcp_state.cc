@@ -5,6 +5,7 @@
 #include "ucs/sockaddr.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -106,17 +107,8 @@ bool is_between(int fd, const tcp_ends &of)
     return is(getsockname, fd, of.here()) && is(getpeername, fd, of.there());
 }
 
-} // namespace
-
-bool ends_of(fid_ep *endpoint, tcp_ends *out)
-{
-    *out = {};
-    size_t local = sizeof(out->local), remote = sizeof(out->remote);
-    return fi_getname(&endpoint->fid, &out->local, &local) == 0 &&
-           fi_getpeer(endpoint, &out->remote, &remote) == 0;
-}
-
-int find_socket(const tcp_ends &of, int near)
+// near: tried first, then those above it, then those below.
+int search_from(int near, const tcp_ends &of)
 {
     for (int fd = near, closed = 0; closed < most_closed; ++fd) {
         errno = 0;
@@ -133,6 +125,26 @@ int find_socket(const tcp_ends &of, int near)
     return -1;
 }
 
+} // namespace
+
+bool ends_of(fid_ep *endpoint, tcp_ends *out)
+{
+    *out = {};
+    size_t local = sizeof(out->local), remote = sizeof(out->remote);
+    return fi_getname(&endpoint->fid, &out->local, &local) == 0 &&
+           fi_getpeer(endpoint, &out->remote, &remote) == 0;
+}
+
+int find_socket(const tcp_ends &of)
+{
+    static std::atomic<int> last = 0;
+    int fd = search_from(last.load(std::memory_order_relaxed), of);
+    if (fd >= 0) {
+        last.store(fd, std::memory_order_relaxed);
+    }
+    return fd;
+}
+
 tcp_inquiry::~tcp_inquiry()
 {
     if (netlink_ >= 0) {
@@ -140,11 +152,11 @@ tcp_inquiry::~tcp_inquiry()
     }
 }
 
-tcp_look tcp_inquiry::look(const tcp_ends &of, int *near)
+tcp_look tcp_inquiry::look(const tcp_ends &of, int *found)
 {
     std::optional<tcp_look> told = ask_kernel(of);
     answered_ |= told.has_value();
-    return told ? *told : answered_ ? tcp_look{} : ask_socket(of, near);
+    return told ? *told : answered_ ? tcp_look{} : ask_socket(of, found);
 }
 
 bool tcp_inquiry::open()
@@ -172,14 +184,14 @@ std::optional<tcp_look> tcp_inquiry::ask_kernel(const tcp_ends &of)
     return length < 0 ? std::nullopt : look_in(answer, static_cast<size_t>(length));
 }
 
-tcp_look tcp_inquiry::ask_socket(const tcp_ends &of, int *near)
+tcp_look tcp_inquiry::ask_socket(const tcp_ends &of, int *found)
 {
-    int fd = *near;
+    int fd = *found;
     if (!is_between(fd, of)) {
         if (searched_) {
             return {};
         }
-        fd = find_socket(of, *near);
+        fd = find_socket(of);
         searched_ = fd < 0;
     }
     tcp_info info{};
@@ -187,7 +199,7 @@ tcp_look tcp_inquiry::ask_socket(const tcp_ends &of, int *near)
     if (fd < 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
         return {};
     }
-    *near = fd;
+    *found = fd;
     int unread = 0;
     bool has_unread = ioctl(fd, SIOCINQ, &unread) == 0 && unread > 0;
     return {info.tcpi_retransmits, has_unread || info.tcpi_last_data_recv < recent_ms};

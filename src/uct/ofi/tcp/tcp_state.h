@@ -27,9 +27,10 @@ struct tcp_look {
 // Of a connected endpoint of the tcp core; false when the core does not say.
 bool ends_of(fid_ep *endpoint, tcp_ends *out);
 
-// The descriptor of this process's socket between the ends; -1: there is none. near: tried first,
-// then those above it, then those below.
-int find_socket(const tcp_ends &of, int near);
+// The descriptor of this process's socket between the ends; -1: there is none. Descriptors are
+// given out from below, so that of a new connection is close to the one of the connection before:
+// the search begins at the last that was found, goes up, and then down. Any thread.
+int find_socket(const tcp_ends &of);
 
 // Looks at connections of the calling thread's network namespace, one after the other. It asks
 // the kernel for the one socket (sock_diag(7)), so that a look does not grow with the sockets that
@@ -44,13 +45,13 @@ class tcp_inquiry {
     ~tcp_inquiry();
 
     // Also of a connection the kernel does not know, of which it tells nothing.
-    // near: where the connection's descriptor is looked for first; set when it was found.
-    tcp_look look(const tcp_ends &of, int *near);
+    // found: the connection's descriptor, as far as it is known; set when it was found.
+    tcp_look look(const tcp_ends &of, int *found);
 
   private:
     bool open();
     std::optional<tcp_look> ask_kernel(const tcp_ends &of);
-    tcp_look ask_socket(const tcp_ends &of, int *near);
+    tcp_look ask_socket(const tcp_ends &of, int *found);
 
     int netlink_ = -1;
     bool refused_ = false;  // the kernel has no such sockets
