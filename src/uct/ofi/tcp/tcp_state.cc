@@ -18,7 +18,6 @@
 #include <netinet/tcp.h>
 #include <rdma/fi_cm.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 namespace uct::ofi {
 
@@ -145,13 +144,6 @@ int find_socket(const tcp_ends &of)
     return fd;
 }
 
-tcp_inquiry::~tcp_inquiry()
-{
-    if (netlink_ >= 0) {
-        close(netlink_);
-    }
-}
-
 tcp_look tcp_inquiry::look(const tcp_ends &of, int *found)
 {
     std::optional<tcp_look> told = ask_kernel(of);
@@ -161,9 +153,9 @@ tcp_look tcp_inquiry::look(const tcp_ends &of, int *found)
 
 bool tcp_inquiry::open()
 {
-    if (netlink_ < 0 && !refused_) {
-        netlink_ = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-        refused_ = netlink_ < 0;
+    if (netlink_.get() < 0 && !refused_) {
+        netlink_ = ucs::owned_fd(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+        refused_ = netlink_.get() < 0;
     }
     return !refused_;
 }
@@ -177,10 +169,10 @@ std::optional<tcp_look> tcp_inquiry::ask_kernel(const tcp_ends &of)
     }
     diag_request request = request_for(of);
     diag_answer answer;
-    if (send(netlink_, &request, sizeof(request), 0) != sizeof(request)) {
+    if (send(netlink_.get(), &request, sizeof(request), 0) != sizeof(request)) {
         return {};
     }
-    ssize_t length = recv(netlink_, &answer, sizeof(answer), MSG_DONTWAIT);
+    ssize_t length = recv(netlink_.get(), &answer, sizeof(answer), MSG_DONTWAIT);
     return length < 0 ? std::nullopt : look_in(answer, static_cast<size_t>(length));
 }
 

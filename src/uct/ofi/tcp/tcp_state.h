@@ -4,6 +4,8 @@
 // host or link is gone from one that is merely busy with something else.
 #pragma once
 
+#include "ucs/owned_fd.h"
+
 #include <cstdint>
 #include <optional>
 #include <rdma/fi_endpoint.h>
@@ -39,11 +41,6 @@ int find_socket(const tcp_ends &of);
 // for a round of looks, not to be kept: it holds a descriptor, and has it from the first look on.
 class tcp_inquiry {
   public:
-    tcp_inquiry() = default;
-    tcp_inquiry(const tcp_inquiry &) = delete;
-    tcp_inquiry &operator=(const tcp_inquiry &) = delete;
-    ~tcp_inquiry();
-
     // Also of a connection the kernel does not know, of which it tells nothing.
     // found: the connection's descriptor, as far as it is known; set when it was found.
     tcp_look look(const tcp_ends &of, int *found);
@@ -53,7 +50,7 @@ class tcp_inquiry {
     std::optional<tcp_look> ask_kernel(const tcp_ends &of);
     tcp_look ask_socket(const tcp_ends &of, int *found);
 
-    int netlink_ = -1;
+    ucs::owned_fd netlink_;
     bool refused_ = false;  // the kernel has no such sockets
     bool answered_ = false; // it has told of one: those that it does not know are gone
     bool searched_ = false; // all descriptors, in vain
