@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fabtests-ext/common/fabric_app.h"
 
+#include "fabtests-ext/common/pattern.h"
 #include "prov/ucxlike/retired.h"
 
 #include <arpa/inet.h>
@@ -449,11 +450,7 @@ sockaddr_in group_address()
 std::vector<char> pattern(size_t length, unsigned seed)
 {
     std::vector<char> v(length);
-    uint32_t x = seed * 2654435761u + 1;
-    for (char &c : v) {
-        x = x * 1664525u + 1013904223u;
-        c = static_cast<char>(x >> 24);
-    }
+    fill_pattern(v.data(), length, seed);
     return v;
 }
 

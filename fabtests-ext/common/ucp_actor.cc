@@ -97,7 +97,7 @@ actor::operation &actor::add(size_t length, unsigned with, bool fill)
     op.seed = with;
     op.length = length;
     if (fill) {
-        ucp_test::fill(op.buffer.data(), length, with);
+        fill_pattern(op.buffer.data(), length, with);
     }
     return op;
 }

@@ -5,32 +5,19 @@
 // the number of the behaviour they hold (bNNN).
 #pragma once
 
+#include "fabtests-ext/common/pattern.h"
 #include "fabtests-ext/common/ucp_entity.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <thread>
 
 namespace ucp_test {
 
-// Fills and checks buffers so that any displaced or foreign byte is seen.
-inline void fill(void *data, size_t length, unsigned seed)
-{
-    constexpr size_t period = 1 << 16; // of i * 131 + (i >> 8) * 17 in a byte
-    auto *p = static_cast<uint8_t *>(data);
-    for (size_t i = 0; i < std::min(length, period); ++i) {
-        p[i] = static_cast<uint8_t>((i * 131 + (i >> 8) * 17 + seed) & 0xff);
-    }
-    for (size_t i = period; i < length; i += period) {
-        memcpy(p + i, p, std::min(length - i, period));
-    }
-}
-
 inline std::vector<char> pattern(size_t length, unsigned seed = 1)
 {
     std::vector<char> v(length);
-    fill(v.data(), length, seed);
+    fill_pattern(v.data(), length, seed);
     return v;
 }
 

@@ -4,6 +4,7 @@
 // that posted it, and uct_test runs a test on a pair of entities of each enrolled transport.
 #pragma once
 
+#include "fabtests-ext/common/pattern.h"
 #include "fabtests-ext/common/sanitized.h"
 #include "fabtests-ext/common/transports.h"
 
@@ -441,14 +442,8 @@ class uct_test : public testing::TestWithParam<const char *> {
 
 inline std::string pattern(size_t length, unsigned seed)
 {
-    constexpr size_t period = 1 << 16; // of i * 7 + (i >> 8) in a byte
     std::string s(length, '\0');
-    for (size_t i = 0; i < std::min(length, period); ++i) {
-        s[i] = static_cast<char>(seed * 31 + i * 7 + (i >> 8));
-    }
-    for (size_t i = period; i < length; i += period) {
-        memcpy(&s[i], s.data(), std::min(length - i, period));
-    }
+    fill_pattern(s.data(), length, seed);
     return s;
 }
 

@@ -45,10 +45,7 @@ class uct_remote : public uct_test {
     // In place: the memory is registered.
     static void fill(std::string &s, unsigned seed) { fill(s.data(), s.size(), seed); }
 
-    static void fill(char *data, size_t length, unsigned seed)
-    {
-        memcpy(data, pattern(length, seed).data(), length);
-    }
+    static void fill(char *data, size_t length, unsigned seed) { fill_pattern(data, length, seed); }
 
     void flush()
     {

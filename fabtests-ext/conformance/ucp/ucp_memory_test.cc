@@ -378,7 +378,7 @@ TEST_F(ucp_export, b129_importer_shares_the_memory_and_outlives_the_exporter)
     constexpr size_t length = 200000;
     char *data;
     ucp_mem_h memh = allocate(a, length, &data);
-    fill(data, length, 4);
+    fill_pattern(data, length, 4);
     std::string exported;
     ASSERT_EQ(UCS_OK, pack(memh, &exported));
     ucp_mem_h imported = nullptr;
@@ -426,14 +426,14 @@ TEST_F(ucp_export, b129_another_process_imports)
         }
         char *data = address_of(memh);
         bool good = std::vector<char>(data, data + 5000) == pattern(5000, 6);
-        fill(data, 5000, 7);
+        fill_pattern(data, 5000, 7);
         good = ucp_mem_unmap(e.context, memh) == UCS_OK && good;
         _exit(good && !HasFailure() ? 0 : 2);
     }
     entity e(opts);
     char *data;
     ucp_mem_h memh = allocate(e, 5000, &data);
-    fill(data, 5000, 6);
+    fill_pattern(data, 5000, 6);
     std::string exported;
     EXPECT_EQ(UCS_OK, pack(memh, &exported));
     EXPECT_EQ(static_cast<ssize_t>(exported.size()),
@@ -508,7 +508,7 @@ class ucp_allocated : public pair {
         char *data = static_cast<char *>(attr.address) + 1;
         size_t length = size - 2;
         for (unsigned again = 0; again < 2; ++again) { // the second time its mapping is there
-            fill(data, length, seed + again);
+            fill_pattern(data, length, seed + again);
             std::vector<char> in(length);
             ucs_status_ptr_t received = recv_nb(b(), in.data(), length, seed);
             ASSERT_EQ(UCS_OK, finish(send_nb(ab, data, length, seed)));
@@ -542,7 +542,7 @@ TEST_P(ucp_allocated, a_part_of_the_message_may_lie_elsewhere)
     map.flags = UCP_MEM_MAP_ALLOCATE | UCP_MEM_MAP_FIXED;
     ucp_mem_h memh = nullptr;
     ASSERT_EQ(UCS_OK, ucp_mem_map(a().context, &map, &memh));
-    fill(own, 3 * size, 7);
+    fill_pattern(own, 3 * size, 7);
     std::vector<char> all = pattern(3 * size, 7);
     for (size_t from : {size_t(1), size - 100, 2 * size - 100}) {
         std::vector<char> in(size);

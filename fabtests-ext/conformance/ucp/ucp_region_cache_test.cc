@@ -81,7 +81,7 @@ class ucp_region_cache : public testing::TestWithParam<const char *> {
 
     void send(entity &a, ucp_ep_h ep, entity &b, unsigned seed)
     {
-        fill(out.base, size, seed);
+        fill_pattern(out.base, size, seed);
         memset(in.base, 0, size);
         ucs_status_ptr_t recv = recv_nb(b, in.base, size, seed);
         ucs_status_ptr_t sent = send_nb(ep, out.base, size, seed);

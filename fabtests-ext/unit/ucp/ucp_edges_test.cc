@@ -69,7 +69,7 @@ class ucp_edges : public testing::TestWithParam<const char *> {
     {
         auto message = std::make_unique<char[]>(sizeof(hdr) + length);
         memcpy(message.get(), &hdr, sizeof(hdr));
-        fill(message.get() + sizeof(hdr), length, 1);
+        fill_pattern(message.get() + sizeof(hdr), length, 1);
         to.worker->inside_progress = true;
         for (size_t i = 0; i < ucp::am_handler_count; ++i) {
             const ucp::am_handler_entry &row = ucp::am_handlers[i];

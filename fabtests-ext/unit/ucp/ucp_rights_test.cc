@@ -32,7 +32,7 @@ class ucp_rights : public pair {
         p.prot = UCP_MEM_MAP_PROT_LOCAL_READ | UCP_MEM_MAP_PROT_LOCAL_WRITE | c.prot;
         ASSERT_EQ(UCS_OK, ucp_mem_map(b().context, &p, &memh));
         memory = static_cast<char *>(memh->address);
-        fill(memory, length, 1);
+        fill_pattern(memory, length, 1);
         void *packed = nullptr;
         size_t size = 0;
         ASSERT_EQ(UCS_OK, ucp_rkey_pack(b().context, memh, &packed, &size));
@@ -75,7 +75,7 @@ TEST_P(ucp_rights, peers_do_what_they_may_and_no_more)
                 (void)finish(ucp_put_nbx(ab, out.data(), n, target(0), rkey, &none));
                 EXPECT_EQ(UCS_OK, finish(flush_nb(ab)));
                 EXPECT_EQ(writes, !std::equal(before.begin(), before.end(), memory)) << n;
-                fill(memory, length, 1);
+                fill_pattern(memory, length, 1);
             }
             uint64_t value = 5, old = 0;
             amo.reply_buffer = &old;

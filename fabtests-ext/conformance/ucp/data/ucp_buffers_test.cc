@@ -65,7 +65,7 @@ TEST_P(ucp_buffers, b006_the_same_buffers_again_and_again)
 {
     std::vector<char> source(50000), target(50000);
     for (unsigned i = 0; i < 50; ++i) {
-        fill(source.data(), source.size(), i);
+        fill_pattern(source.data(), source.size(), i);
         transfer(source.data(), target.data(), source.size(), i % 2);
     }
 }
@@ -98,7 +98,7 @@ TEST_P(ucp_buffers, b027_registered_on_both_sides)
     ucp_mem_h from = map(a(), source.data(), source.size());
     ucp_mem_h to = map(b(), target.data(), target.size());
     for (size_t n : {size_t(8), size_t(5000), size_t(30000), size_t(300000)}) {
-        fill(source.data(), n, static_cast<unsigned>(n));
+        fill_pattern(source.data(), n, static_cast<unsigned>(n));
         ucs_status_ptr_t r = recv(target.data(), n, to);
         ucs_status_ptr_t s = send(source.data(), n, from);
         EXPECT_EQ(UCS_OK, finish(r));
@@ -114,7 +114,7 @@ TEST_P(ucp_buffers, b028_read_only_memory_is_sent)
     constexpr size_t n = 300000;
     void *memory = mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(MAP_FAILED, memory);
-    fill(memory, n, 5);
+    fill_pattern(memory, n, 5);
     ASSERT_EQ(0, mprotect(memory, n, PROT_READ));
     std::vector<char> target(n);
     for (size_t length : {size_t(8), size_t(9000), n}) {

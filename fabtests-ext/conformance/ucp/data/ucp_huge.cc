@@ -46,9 +46,9 @@ class huge_buffer {
 
     void fill_with(unsigned seed)
     {
-        fill(data_ + own, block - own, seed);
+        fill_pattern(data_ + own, block - own, seed);
         for (size_t at : own_) {
-            fill(data_ + at, own, ++seed);
+            fill_pattern(data_ + at, own, ++seed);
         }
         memset(data_ + length_, 0, mapped_ - length_ < 64 ? mapped_ - length_ : 64);
     }
@@ -57,10 +57,10 @@ class huge_buffer {
     void expect(unsigned seed) const
     {
         std::vector<char> wanted(block - own);
-        fill(wanted.data(), wanted.size(), seed);
+        fill_pattern(wanted.data(), wanted.size(), seed);
         EXPECT_EQ(0, memcmp(wanted.data(), data_ + own, wanted.size()));
         for (size_t at : own_) {
-            fill(wanted.data(), own, ++seed);
+            fill_pattern(wanted.data(), own, ++seed);
             EXPECT_EQ(0, memcmp(wanted.data(), data_ + at, std::min(own, length_ - at)))
                 << "at " << at;
         }
