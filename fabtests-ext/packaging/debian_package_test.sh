@@ -23,24 +23,13 @@ unpack_tarball()
         mv "$scratch"/ucxlike-*/ "$scratch/tree" && chmod -R u+w "$scratch/tree"
 }
 
-# The objects of the suites, where `make check` has compiled them, are not compiled once more: they are the same.
-take_objects()
-{
-    local folder
-    for folder in conformance/ucp conformance/ucp/data conformance/ucp/peers conformance/prov common functional benchmarks; do
-        [ -z "$(find "fabtests-ext/$folder" -maxdepth 1 -name '*.o' -print -quit 2>/dev/null)" ] && continue
-        mkdir -p "$scratch/tree/build-debian/fabtests-ext/$folder" &&
-            cp -p "fabtests-ext/$folder"/*.o "$scratch/tree/build-debian/fabtests-ext/$folder/" || return 1
-    done
-}
-
-# Most of the time goes into compiling: each folder as one file, no optimisation, and nothing for debuggers. What is
-# read once does not have to be small either.
+# Most of the time goes into compiling: what `make check` has compiled is taken, and of the rest each folder is one file,
+# not optimised, and without what debuggers read. What is read once does not have to be small either.
 build_packages()
 {
-    take_objects || return 1
+    give_objects "$scratch" unity src prov fabtests-ext || return 1
     (cd "$scratch/tree" && unset MAKEFLAGS MAKELEVEL MFLAGS top_srcdir top_builddir &&
-        export DEB_CFLAGS_STRIP=-g DEB_CXXFLAGS_STRIP=-g MAKEFILES=$scratch/tree/unity.mk \
+        export DEB_CFLAGS_STRIP=-g DEB_CXXFLAGS_STRIP=-g MAKEFILES="$scratch/take.mk $scratch/tree/unity.mk" \
             DPKG_DEB_COMPRESSOR_TYPE=none &&
         DEB_BUILD_OPTIONS="nocheck noautodbgsym noopt parallel=$(nproc)" dpkg-buildpackage -b -nc -us -uc -d) ||
         return 1

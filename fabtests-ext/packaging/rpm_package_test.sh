@@ -18,14 +18,16 @@ root=$scratch/root
 # Debian's rpm has its database in the home of its user, which is not this test's to change.
 export HOME=$scratch IPATH_NO_BACKTRACE=1
 
-# Compiling is most of the time: each folder as one file, and no optimisation.
+# Compiling is most of the time: what `make check` has compiled is taken, and of the rest each folder is one file, not
+# optimised.
 build_packages()
 {
     local tarball
     tarball=$(ls "$scratch"/ucxlike-*.tar.xz) || return 1
     tarball=${tarball%.tar.xz}
+    give_objects "$scratch" unity src prov || return 1
     (unset MAKEFLAGS MAKELEVEL MFLAGS top_srcdir top_builddir
-        export MAKEFILES=$scratch/rpm/BUILD/${tarball##*/}/unity.mk
+        export MAKEFILES="$scratch/take.mk $scratch/rpm/BUILD/${tarball##*/}/unity.mk"
         rpmbuild -tb --nodeps --nocheck --define "_topdir $scratch/rpm" --define '_docdir /usr/share/doc' \
             --define 'debug_package %{nil}' --define 'optflags -O0' --define '_binary_payload w1.gzdio' \
             "$tarball.tar.xz") || return 1

@@ -3,6 +3,28 @@
 # Sourced by the tests that build from a copy of this tree, after report.sh: from what `make dist` makes of it, or from
 # the tree itself.
 
+# give_objects FOLDER DIRECTORY...: what has been compiled in these of the build tree. A make that reads FOLDER/take.mk,
+# and begins in a build directory, has it there and does not compile it once more: it comes from the same sources.
+give_objects()
+{
+    local folder=$1 directory
+    local -a there=()
+    shift
+    for directory in "$@"; do
+        [ ! -d "$directory" ] || there+=("$directory")
+    done
+    mkdir -p "$folder/objects" || return 1
+    [ ${#there[@]} -eq 0 ] || find "${there[@]}" \( -name '*.o' -o -name '*.lo' -o -name .dirstamp \) -print0 |
+        tar --null -T - -c | tar -C "$folder/objects" -x || return 1
+    cat >"$folder/take.mk" <<TAKE
+ifneq (\$(wildcard config.status),)
+ifeq (\$(wildcard objects-taken),)
+\$(shell cp -Rp '$folder/objects/.' . && touch objects-taken)
+endif
+endif
+TAKE
+}
+
 # make_tarball FOLDER: puts it there, and nothing else anywhere. `make dist` has one name for it and works in the build
 # directory, which several tests have at the same time.
 make_tarball()
