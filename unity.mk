@@ -42,6 +42,14 @@ endef
 $(foreach folder,$(unity_core) $(unity_provider) $(unity_tools) $(unity_selftest),$(eval $(call unity_rule,$(folder))))
 $(call unity_name,$(unity_tools)): ucxlike_info_commit.h
 
+# What the strict cores have in common.
+unity_strict := unity/fabtests-ext_strict.lo
+override fabtests_ext_strict_libstrict_la_OBJECTS := $(unity_strict)
+$(unity_strict): $(wildcard $(addprefix $(unity_root)fabtests-ext/strict/,*.cc *.h)) | $(unity_first)
+	@mkdir -p unity
+	@printf '#include "$(unity_root)%s"\n' $(filter %.cc,$(strict_sources)) >$(@:.lo=.cc)
+	$(AM_V_CXX)$(LTCXXCOMPILE) -I$(unity_root)fabtests-ext $(unity_first_flags) -c -o $@ $(@:.lo=.cc)
+
 # unity_suite PROGRAM ALONE...: its files but ALONE, which have names of their own that others have, too. The list is
 # read when the rule runs: the Makefile has it.
 unity_suites :=
@@ -56,9 +64,12 @@ $1.o: $(wildcard $(unity_root)$(dir $1)*.cc $(unity_root)$(dir $1)*/*.cc) $(unit
 	$$(AM_V_CXX)$$(CXXCOMPILE) -c -o $$@ unity/$(notdir $1).cc
 endef
 $(eval $(call unity_suite,fabtests-ext/conformance/uct/uct_test,fabtests-ext/conformance/uct/transport/uct_sm_limits_test.o))
+$(eval $(call unity_suite,fabtests-ext/conformance/uct/uct_strict_test))
+$(eval $(call unity_suite,fabtests-ext/conformance/ucp/ucp_strict_test))
 
-# The other suites: some of a folder are one object, each file in a namespace of its own. Each of their programs is linked
-# with it, and runs the cases of its own file (suite_main.cc), so they are one program with several names.
+# The other suites: some of a folder are one object, each file in a namespace of its own unless it opens one. Each of
+# their programs is linked with it, and runs the cases of its own file (suite_main.cc), so they are one program with
+# several names.
 unity_main := fabtests-ext/common/suite_main.o
 # Suites that need other objects or libraries than those of their folder, open a namespace of the engine, have functions
 # in place of the system's, or set up the environment before main().
@@ -90,7 +101,11 @@ $1: $(addprefix $(unity_root),$(addsuffix .cc,$2)) $(unity_headers) $(unity_suit
 	@mkdir -p unity $$(@D)
 	@{ grep -h '^#include' $$(filter %.cc,$$^) | awk '!seen[$$$$0]++'; \
 	  for file in $$(filter %.cc,$$^); do \
-	    printf 'namespace in_%s {\n#include "%s"\n}\n' "$$$$(basename "$$$$file" .cc)" "$$$$file"; \
+	    if grep -q '^namespace [a-z]' "$$$$file"; then \
+	      printf '#include "%s"\n' "$$$$file"; \
+	    else \
+	      printf 'namespace in_%s {\n#include "%s"\n}\n' "$$$$(basename "$$$$file" .cc)" "$$$$file"; \
+	    fi; \
 	  done; } >unity/$(subst /,_,$(1:.o=.cc))
 	$$(AM_V_CXX)$$(CXXCOMPILE) -c -o $$@ unity/$(subst /,_,$(1:.o=.cc))
 endef
@@ -101,6 +116,9 @@ unity_unthreaded := $(shell sed -n '/^single_threaded_units/,/[^\\]$$/p' $(unity
 define shared_objects
 $(if $2,$(eval $(call shared_object,fabtests-ext/$1_$(words $2).o,$(wordlist 1,10,$2)))$(call shared_objects,$1,$(wordlist 11,$(words $2),$2)))
 endef
+# These open a namespace which all may have together.
+unity_uct_suites := $(patsubst %,fabtests-ext/conformance/uct/uct_%_test,cm cm_stranger invalid_args ports sm_deaths \
+	sockaddr versions)
 # Those that a site runs are linked with the installed library, which has no internals for the others.
 unity_site_suites := $(addprefix fabtests-ext/conformance/ucp/,$(shell sed -n '/^site_ucp_suites/,/[^\\]$$/p' \
 	$(unity_root)fabtests-ext/site/Makefile.inc | grep -oE '([a-z]+/)?ucp_[a-z_]*_test'))
@@ -110,6 +128,7 @@ $(call shared_objects,unit/unthreaded,$(filter $(unity_unthreaded),$(call suites
 $(call shared_objects,unit/threaded,$(filter-out $(unity_unthreaded),$(call suites_in,unit)))
 $(call shared_objects,conformance/ucp/site,$(unity_site_suites))
 $(call shared_objects,conformance/ucp/suites,$(filter-out $(unity_site_suites),$(call suites_in,conformance/ucp)))
+$(call shared_objects,conformance/uct/suites,$(unity_uct_suites))
 $(call shared_objects,conformance/prov/suites,$(call suites_in,conformance/prov))
 unity_suites += $(unity_main)
 $(unity_main): $(unity_root)fabtests-ext/common/suite_main.cc

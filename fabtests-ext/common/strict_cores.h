@@ -50,6 +50,9 @@ struct sharing {
     }
 };
 
+// Of a case over a core: the core's.
+inline constexpr auto core_name = [](const auto &info) { return info.param; };
+
 inline bool use_strict_cores()
 {
     return setenv("FI_PROVIDER_PATH", strict_core_folder().c_str(), 1) == 0;

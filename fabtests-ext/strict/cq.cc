@@ -21,7 +21,7 @@ int close_cq(fid_t fid)
     return 0;
 }
 
-int control(fid_t fid, int command, void *arg)
+int control_cq(fid_t fid, int command, void *arg)
 {
     auto *queue = self<cq>(fid);
     return queue->inner->fid.ops->control(&queue->inner->fid, command, arg);
@@ -119,7 +119,7 @@ const char *strerror(fid_cq *fid, int error, const void *data, char *buffer, siz
     return fi_cq_strerror(self<cq>(fid)->inner.get(), error, data, buffer, length);
 }
 
-fi_ops cq_fid_ops = {sizeof(fi_ops), close_cq, no_op, control, no_op, no_op, no_op};
+fi_ops cq_fid_ops = {sizeof(fi_ops), close_cq, no_op, control_cq, no_op, no_op, no_op};
 fi_ops_cq cq_ops = {
     .size = sizeof(fi_ops_cq),
     .read = read,

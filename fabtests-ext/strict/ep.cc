@@ -98,7 +98,7 @@ int getname(fid_t fid, void *address, size_t *length)
     return fits ? 0 : -FI_ETOOSMALL;
 }
 
-int control(fid_t fid, int command, void *)
+int control_ep(fid_t fid, int command, void *)
 {
     auto *e = self<ep>(fid);
     if (command != FI_ENABLE) {
@@ -143,7 +143,7 @@ int setopt(fid_t fid, int level, int name, const void *value, size_t length)
     return fi_setopt(&e->inner->fid, level, name, value, length);
 }
 
-fi_ops ep_fid_ops = {sizeof(fi_ops), close_ep, bind_ep, control, no_op, no_op, no_op};
+fi_ops ep_fid_ops = {sizeof(fi_ops), close_ep, bind_ep, control_ep, no_op, no_op, no_op};
 fi_ops_ep ep_ops = {
     .size = sizeof(fi_ops_ep),
     .cancel = cancel,

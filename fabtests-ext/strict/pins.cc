@@ -13,6 +13,8 @@ namespace {
 std::mutex all_mutex;
 std::set<const mr *> all; // those with pins
 
+} // namespace
+
 struct pipe_ends {
     int read = -1;
     int write = -1;
@@ -32,8 +34,6 @@ struct pipe_ends {
         close(write);
     }
 };
-
-} // namespace
 
 struct pins {
     pipe_ends pipe;
@@ -81,7 +81,7 @@ void mr::check_pins() const
     }
     pipe_ends copy;
     char seen[2] = {};
-    if (tee(pinned->pipe.read, copy.write, 2, 0) != 2 || read(copy.read, seen, 2) != 2) {
+    if (tee(pinned->pipe.read, copy.write, 2, 0) != 2 || ::read(copy.read, seen, 2) != 2) {
         forbid(*home->about, "the pages of a region cannot be read");
     }
     if (seen[0] != base[0] || seen[1] != base[length - 1]) {

@@ -13,7 +13,7 @@ namespace {
 
 using namespace ucp_test;
 
-const bool found_by_path = use_strict_cores();
+const bool found_by_path = use_strict_cores(); // for the other files of the program, too
 
 constexpr unsigned workers = 4;
 constexpr size_t longest = 100'000;

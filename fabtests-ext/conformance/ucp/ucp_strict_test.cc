@@ -24,8 +24,6 @@ namespace {
 
 using namespace ucp_test;
 
-const bool found_by_path = use_strict_cores();
-
 class ucp_strict_wakeup : public testing::TestWithParam<const char *> {};
 
 // Nothing tells of a message: the descriptor is readable after an interval, with one and without.

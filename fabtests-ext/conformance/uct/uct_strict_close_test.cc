@@ -57,9 +57,9 @@ TEST_P(uct_strict_close, a_message_leaves_though_its_sender_polls_no_more)
     }
 }
 
-auto name = [](const auto &info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_close,
-                         testing::Values("cxi", "efa", "opx", "psm3", "worst", "sockets"), name);
+                         testing::Values("cxi", "efa", "opx", "psm3", "worst", "sockets"),
+                         core_name);
 
 } // namespace
 } // namespace uct_conformance

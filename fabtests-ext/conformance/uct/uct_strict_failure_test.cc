@@ -105,13 +105,12 @@ TEST_P(uct_strict_failed_operation, is_no_death_of_its_peer)
     EXPECT_EQ(uct_md_mem_dereg(a.md, local), UCS_OK);
 }
 
-auto name = [](const auto &info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_failure, testing::Values("cxi", "opx", "psm3", "worst"),
-                         name);
+                         core_name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_refused, testing::Values("cxi", "efa", "opx", "psm3"),
-                         name);
+                         core_name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_failed_operation,
-                         testing::Values("cxi", "opx", "psm3", "worst"), name);
+                         testing::Values("cxi", "opx", "psm3", "worst"), core_name);
 
 } // namespace
 } // namespace uct_conformance

@@ -220,8 +220,7 @@ TEST_P(uct_strict_order, messages_of_every_kind_between_four_workers)
     EXPECT_GT(send_and_check(GetParam(), asked ? strtoul(asked, nullptr, 10) : 100'000), 0u);
 }
 
-auto name = [](const auto &info) { return info.param; };
-INSTANTIATE_TEST_SUITE_P(over, uct_strict_order, testing::Values("opx", "worst"), name);
+INSTANTIATE_TEST_SUITE_P(over, uct_strict_order, testing::Values("opx", "worst"), core_name);
 
 // Over cores that keep order themselves: one on which a strict one stands, and the one of tcp.
 class uct_forced_order : public testing::TestWithParam<std::string> {};
@@ -235,7 +234,7 @@ TEST_P(uct_forced_order, messages_of_every_kind_between_four_workers)
     send_and_check(GetParam(), 20'000);
 }
 
-INSTANTIATE_TEST_SUITE_P(over, uct_forced_order, testing::Values("psm3", "tcprdm"), name);
+INSTANTIATE_TEST_SUITE_P(over, uct_forced_order, testing::Values("psm3", "tcprdm"), core_name);
 
 TEST(uct_forced_order_of_one, interfaces_that_differ_in_it_refuse_each_other)
 {

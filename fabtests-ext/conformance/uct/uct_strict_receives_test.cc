@@ -215,11 +215,10 @@ TEST_P(uct_strict_receives, are_all_posted_when_an_endpoint_was_closed)
     EXPECT_EQ(of(b.iface).receives_kept(), needs_polling ? total : first);
 }
 
-auto name = [](const auto &info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_receives,
-                         testing::Values("cxi", "efa", "opx", "psm3", "worst"), name);
+                         testing::Values("cxi", "efa", "opx", "psm3", "worst"), core_name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_receives_shared, testing::Values("cxi", "efa", "psm3"),
-                         name);
+                         core_name);
 
 } // namespace
 } // namespace uct_conformance

@@ -50,9 +50,8 @@ TEST_P(uct_strict_room, an_interface_without_room_for_its_queue_says_so)
     EXPECT_TRUE(refused::errors[0].ends_with(": No space left on device")) << refused::errors[0];
 }
 
-auto name = [](const auto &info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_room,
-                         testing::Values("cxi", "efa", "opx", "psm3", "worst"), name);
+                         testing::Values("cxi", "efa", "opx", "psm3", "worst"), core_name);
 
 } // namespace
 } // namespace uct_conformance

@@ -442,18 +442,19 @@ TEST(uct_strict_discovery, an_unknown_core_is_found)
     EXPECT_FALSE(a.has(UCT_IFACE_FLAG_ATOMIC_DEVICE));
 }
 
-auto name = [](const auto &info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(over, uct_strict,
-                         testing::Values("cxi", "efa", "opx", "psm3", "worst", "sockets"), name);
+                         testing::Values("cxi", "efa", "opx", "psm3", "worst", "sockets"),
+                         core_name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_shared, testing::Values("cxi", "efa", "opx", "psm3"),
-                         name);
+                         core_name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_pieces,
-                         testing::Values("cxi", "efa", "opx", "psm3", "worst"), name);
+                         testing::Values("cxi", "efa", "opx", "psm3", "worst"), core_name);
 INSTANTIATE_TEST_SUITE_P(over, uct_strict_rma,
-                         testing::Values("cxi", "efa", "opx", "psm3", "worst", "sockets"), name);
-INSTANTIATE_TEST_SUITE_P(over, uct_strict_polls, testing::Values("opx", "worst"), name);
-INSTANTIATE_TEST_SUITE_P(over, uct_strict_fence, testing::Values("psm3", "sockets"), name);
-INSTANTIATE_TEST_SUITE_P(over, uct_strict_efa, testing::Values("efa"), name);
+                         testing::Values("cxi", "efa", "opx", "psm3", "worst", "sockets"),
+                         core_name);
+INSTANTIATE_TEST_SUITE_P(over, uct_strict_polls, testing::Values("opx", "worst"), core_name);
+INSTANTIATE_TEST_SUITE_P(over, uct_strict_fence, testing::Values("psm3", "sockets"), core_name);
+INSTANTIATE_TEST_SUITE_P(over, uct_strict_efa, testing::Values("efa"), core_name);
 
 } // namespace
 } // namespace uct_conformance
