@@ -3,6 +3,7 @@
 // Remote memory access through the provider between two processes: every call, data checked at both
 // ends, what is refused, counters, completion levels.
 #include "fabtests-ext/common/fabric_app.h"
+#include "fabtests-ext/common/sanitized.h"
 #include "fabtests-ext/common/transports.h"
 #include "prov/ucxlike/retired.h"
 
@@ -383,7 +384,7 @@ TEST_P(prov_rma_test, ends_access_with_the_region)
 // A region is closed while a large write moves into it.
 class prov_rma_close_test : public prov_rma_test {
   protected:
-    static constexpr size_t size = 64 << 20;
+    static constexpr size_t size = (sanitized ? 16 : 64) << 20;
     static constexpr char before = 'm';
 
     // The target acts when the write has begun; the initiator, after it was told to go on.

@@ -9,7 +9,7 @@ namespace uct_conformance {
 namespace {
 
 constexpr uint64_t most_messages = 10000, fewest_messages = 1000;
-constexpr uint64_t most_bytes = 128 << 20;
+constexpr uint64_t most_bytes = (sanitized ? 32 : 128) << 20;
 constexpr int stalls_per_look = 64; // so often the sender finds no room before the receiver looks
 
 class uct_overrun : public uct_test {
