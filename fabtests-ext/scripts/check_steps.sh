@@ -159,16 +159,18 @@ fixed_addresses()
     fi
 }
 
-# sanitized DIR CC CXX OPTION TARGET [VARIABLE=VALUE...]: each folder of the library compiled as one file.
+# sanitized DIR CC CXX OPTION TARGET: each folder of the library compiled as one file. The compilers take twice as long
+# for the tests when they optimise them, and a third longer when they keep line numbers: a report names the functions of
+# tests, and the lines of the library.
 sanitized()
 {
     rm -rf "$1"
     configure_in "$1" "$2" "$3" "-O1 -g1" "$4" || return 1
     # shellcheck disable=SC2046 # nothing, or one argument
-    MAKEFILES=$top/unity.mk fixed_addresses setpriv --pdeathsig TERM make -j "$test_jobs" "${@:5}" $(precompiling)
+    MAKEFILES=$top/unity.mk fixed_addresses setpriv --pdeathsig TERM make -j "$test_jobs" "$5" TEST_CXXFLAGS="-O0 -g0" \
+        $(precompiling)
 }
 
-# The compilers take twice as long for the tests when they optimise them, which they do not need.
 check_asan()
 {
     step asan "B: clang++ with the address and undefined behaviour sanitizers, all suites"
@@ -177,14 +179,14 @@ check_asan()
         return
     fi
     tested_step asan "$build/asan" asan.log \
-        sanitized "$build/asan" clang clang++ --enable-asan check-suites TEST_CXXFLAGS=-O0
+        sanitized "$build/asan" clang clang++ --enable-asan check-suites
 }
 
 check_tsan()
 {
     step tsan "C: ${CXX:-g++} with the thread sanitizer, the suites with threads"
     tested_step tsan "$build/tsan" tsan.log \
-        sanitized "$build/tsan" "${CC:-gcc}" "${CXX:-g++}" --enable-tsan check-threaded TEST_CXXFLAGS=-O0
+        sanitized "$build/tsan" "${CC:-gcc}" "${CXX:-g++}" --enable-tsan check-threaded
 }
 
 skip_step()
