@@ -90,6 +90,9 @@ define shared_program
 override $(subst /,_,$(subst -,_,$1))_OBJECTS = $$(patsubst $1.o,$2 $(unity_main),$$(or $$(am_$(subst /,_,$(subst -,_,$1))_OBJECTS),$1.o))
 
 endef
+# has_one_file PROGRAM: of those with cases. It would leave out what is in another.
+has_one_file = $(if $(word 2,$(filter %_test.cc,$($(subst /,_,$(subst -,_,$1))_SOURCES))),\
+	$(error $1 has cases in several files: it cannot share an object))
 # shared_object OBJECT PROGRAM...
 define shared_object
 unity_suites += $1
@@ -98,6 +101,7 @@ $(foreach program,$2,$(call shared_program,$(program),$1))
 $(wordlist 2,10,$2): $(firstword $2)
 $(wordlist 2,10,$2): override private CXXLINK = ln -f $(firstword $2) $$@ &&:
 $1: $(addprefix $(unity_root),$(addsuffix .cc,$2)) $(unity_headers) $(unity_suite_headers)
+	$$(foreach program,$2,$$(call has_one_file,$$(program)))
 	@mkdir -p unity $$(@D)
 	@{ grep -h '^#include' $$(filter %.cc,$$^) | awk '!seen[$$$$0]++'; \
 	  for file in $$(filter %.cc,$$^); do \
