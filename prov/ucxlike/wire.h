@@ -16,6 +16,7 @@
 #include "prov/ucxlike/address.h"
 
 #include "ucs/compiler.h"
+#include "ucs/wire/protocol.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +25,9 @@
 
 namespace ucxlike::wire {
 
-constexpr uint8_t version = 7;
+// Of a hello, which is within messages of UCP.
+constexpr ucs::protocol protocol = {0, 7, "the provider's protocol"};
+constexpr uint8_t version = protocol.version;
 
 // UCP active-message ids.
 enum am : unsigned { am_msg = 0, am_tagged = 1, am_control = 2, am_rma = 3, am_last };
@@ -241,6 +244,13 @@ constexpr size_t length_of(const header &h)
            (flags & has_hello ? sizeof(hello) : 0) + (flags & has_kind ? sizeof(uint16_t) : 0);
 }
 
+inline ucs::spoken read_hello(const void *bytes, size_t length, hello *said)
+{
+    ucs::spoken what = ucs::read(protocol, bytes, length, said);
+    bool is_family = what != ucs::spoken::ours || said->family == 4 || said->family == 6;
+    return is_family ? what : ucs::spoken::foreign;
+}
+
 // What follows the header h.
 UCS_NOINLINE inline bool parse_words(const header &h, const void *bytes, size_t length, message &m)
 {
@@ -268,13 +278,10 @@ UCS_NOINLINE inline bool parse_words(const header &h, const void *bytes, size_t 
         take(&m.rma, sizeof(m.rma));
     }
     if (m.flags & has_hello) {
-        if (at[0] != version || (at[1] != 4 && at[1] != 6)) {
-            m.other_version = at[0] != version ? at[0] : 0;
-            return false;
-        }
-        uint64_t id;
-        memcpy(&id, at + offsetof(wire::hello, id), sizeof(id));
-        if (id && !is_id(id)) {
+        wire::hello said;
+        ucs::spoken what = read_hello(at, sizeof(said), &said);
+        m.other_version = what == ucs::spoken::other_version ? at[0] : 0;
+        if (what != ucs::spoken::ours || (said.id && !is_id(said.id))) {
             return false;
         }
         m.hello = at;
@@ -328,18 +335,15 @@ inline bool parse(const void *bytes, size_t length, notice &n)
     memcpy(&n, bytes, sizeof(n));
     return n.magic == notice::right_magic && (n.kind == notice::here || n.kind == notice::leaves) &&
            n.roles && !(n.roles & ~(notice::sends | notice::receives)) &&
-           n.who.version == version && (n.who.family == 4 || n.who.family == 6) && n.who.port &&
-           n.who.id;
+           read_hello(static_cast<const uint8_t *>(bytes) + offsetof(notice, who), sizeof(n.who),
+                      &n.who) == ucs::spoken::ours &&
+           n.who.port && n.who.id;
 }
 
 // Of a group's name and id.
 inline bool parse(const void *bytes, size_t length, membership &m)
 {
-    if (length != sizeof(m)) {
-        return false;
-    }
-    memcpy(&m, bytes, sizeof(m));
-    return m.version == version && (m.family == 4 || m.family == 6);
+    return length == sizeof(m) && read_hello(bytes, length, &m) == ucs::spoken::ours;
 }
 
 } // namespace ucxlike::wire

@@ -182,7 +182,7 @@ void door::answer(const door_call &said, int fd) noexcept
     ucs_status_t status = ucs::guard([&] {
         door_answer head = {door_protocol.magic, door_protocol.version, 0, 0};
         out.resize(sizeof(head));
-        if (!ucs::is_other_version(door_protocol, said.version, "a peer")) {
+        if (!ucs::is_other_version(door_protocol, &said, sizeof(said), "a peer")) {
             worker_->open_networks();
             std::vector<uint8_t> address = pack_address(*worker_, false);
             head.length = static_cast<uint16_t>(address.size());

@@ -126,12 +126,10 @@ bool door_calls::call::is_decided() noexcept
     if (heard.size() < sizeof(head)) {
         return false;
     }
-    memcpy(&head, heard.data(), sizeof(head));
-    if (head.magic != door_protocol.magic) {
-        status = UCS_ERR_INVALID_ADDR;
-    } else if (ucs::is_other_version(door_protocol, head.version, "a peer")) {
+    if (ucs::is_other_version(door_protocol, heard.data(), heard.size(), "a peer")) {
         status = UCS_ERR_UNSUPPORTED;
-    } else if (head.length > ADDRESS_MAX || heard.size() > sizeof(head) + head.length) {
+    } else if (ucs::read(door_protocol, heard.data(), heard.size(), &head) != ucs::spoken::ours ||
+               head.length > ADDRESS_MAX || heard.size() > sizeof(head) + head.length) {
         status = UCS_ERR_INVALID_ADDR;
     } else if (heard.size() == sizeof(head) + head.length) {
         status = UCS_OK;

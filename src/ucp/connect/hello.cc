@@ -67,17 +67,14 @@ template <class H>
 ucs_status_t parse(std::span<const uint8_t> data, H *head, const uint8_t **address,
                    std::span<const uint8_t> *greeting)
 {
-    if (data.size() < sizeof(*head)) {
-        return UCS_ERR_INVALID_PARAM;
-    }
-    memcpy(head, data.data(), sizeof(*head));
-    *address = data.data() + sizeof(*head);
-    if (ucs::is_other_version(hello_protocol, head->version, "the peer")) {
+    if (ucs::is_other_version(hello_protocol, data.data(), data.size(), "the peer")) {
         return UCS_ERR_UNSUPPORTED;
     }
-    if (size_t(head->address_length) + head->greeting_length != data.size() - sizeof(*head)) {
+    if (ucs::read(hello_protocol, data.data(), data.size(), head) != ucs::spoken::ours ||
+        size_t(head->address_length) + head->greeting_length != data.size() - sizeof(*head)) {
         return UCS_ERR_INVALID_PARAM;
     }
+    *address = data.data() + sizeof(*head);
     *greeting = {*address + head->address_length, head->greeting_length};
     return UCS_OK;
 }

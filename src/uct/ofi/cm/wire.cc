@@ -43,11 +43,8 @@ size_t write(void *out, const message &m)
 bool parse(const void *in, size_t length, message &m)
 {
     wire_header header;
-    if (length < sizeof(header) || ucs::which_protocol(protocol, in, length) != ucs::spoken::ours) {
-        return false;
-    }
-    memcpy(&header, in, sizeof(header));
-    if (header.type < static_cast<uint8_t>(type::connect) ||
+    if (ucs::read(protocol, in, length, &header) != ucs::spoken::ours ||
+        header.type < static_cast<uint8_t>(type::connect) ||
         header.type > static_cast<uint8_t>(type::disconnect) ||
         header.chunk_len > length - sizeof(header) || header.chunk_len > header.total_len) {
         return false;

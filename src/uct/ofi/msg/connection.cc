@@ -110,11 +110,11 @@ unsigned msg_iface::poll_eq()
         if (n < 0) {
             break;
         }
-        hello from{};
-        size_t length = static_cast<size_t>(n) - sizeof(e.entry);
-        memcpy(&from, e.entry.data, std::min(length, sizeof(from)));
-        bool other = is_other_version(from, length);
-        bool understood = length >= sizeof(from) && from.magic == hello_protocol.magic && !other;
+        hello from;
+        const ucs::spoken said =
+            hear(e.entry.data, static_cast<size_t>(n) - sizeof(e.entry), &from);
+        const bool understood = said == ucs::spoken::ours;
+        const bool other = said == ucs::spoken::other_version;
         if (kind == FI_CONNREQ && other) {
             info_ptr info(e.entry.info);
             refuse(info.get(), refusal::other_version);
@@ -141,17 +141,17 @@ unsigned msg_iface::poll_eq()
     return count;
 }
 
-// Of a hello of ours; length: the bytes that arrived of it.
-bool msg_iface::is_other_version(const hello &from, size_t length) const
+// Logs that it is of another version.
+ucs::spoken msg_iface::hear(const void *bytes, size_t length, hello *said) const
 {
-    if (ucs::which_protocol(hello_protocol, &from, length) != ucs::spoken::other_version) {
-        return false;
+    ucs::spoken what = ucs::read(hello_protocol, bytes, length, said);
+    if (what == ucs::spoken::other_version) {
+        (void)ucs::guard([&] {
+            std::string peer = domain.provider.transport + "/" + domain.dev.name + ": a peer";
+            (void)ucs::is_other_version(hello_protocol, bytes, length, peer.c_str());
+        });
     }
-    (void)ucs::guard([&] {
-        std::string peer = domain.provider.transport + "/" + domain.dev.name + ": a peer";
-        (void)ucs::is_other_version(hello_protocol, from.version, peer.c_str());
-    });
-    return true;
+    return what;
 }
 
 void msg_iface::on_request(fi_info *raw, const hello *from)
@@ -265,9 +265,9 @@ void msg_iface::on_eq_error()
         fi_eq_err_entry entry;
         char room[256];
     } error{};
-    hello answer{};
-    error.entry.err_data = &answer;
-    error.entry.err_data_size = sizeof(answer);
+    uint8_t data[sizeof(hello)];
+    error.entry.err_data = data;
+    error.entry.err_data_size = sizeof(data);
     if (fi_eq_readerr(eq_.get(), &error.entry, 0) < 0) {
         return;
     }
@@ -275,16 +275,16 @@ void msg_iface::on_eq_error()
     if (!c) {
         return;
     }
-    bool understood =
-        error.entry.err_data_size >= sizeof(answer) && answer.magic == hello_protocol.magic;
     ucs_debug("%s/%s: connection to %lx: %s", domain.provider.transport.c_str(),
               domain.dev.name.c_str(), c->id, fi_strerror(std::abs(error.entry.err)));
-    if (is_other_version(answer, error.entry.err_data_size)) {
+    hello answer;
+    const ucs::spoken said = hear(data, std::min(error.entry.err_data_size, sizeof(data)), &answer);
+    if (said == ucs::spoken::other_version) {
         end(c, UCS_ERR_UNSUPPORTED);
         return;
     }
     on_refused(c, status_of(error.entry.err),
-               understood ? static_cast<refusal>(answer.reason) : refusal::none);
+               said == ucs::spoken::ours ? static_cast<refusal>(answer.reason) : refusal::none);
 }
 
 void msg_iface::on_refused(connection *c, ucs_status_t status, refusal why)

@@ -79,7 +79,7 @@ class msg_iface final : public iface {
     bool keeps(connection &existing, const hello &from);
     void accept(fi_info *info, connection &c, const hello &from);
     void refuse(fi_info *info, refusal why);
-    bool is_other_version(const hello &from, size_t length) const;
+    ucs::spoken hear(const void *bytes, size_t length, hello *said) const;
     void on_connected(connection *c, const hello *answer);
     void on_eq_error();
     void on_refused(connection *c, ucs_status_t status, refusal why);
