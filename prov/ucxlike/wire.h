@@ -244,11 +244,14 @@ constexpr size_t length_of(const header &h)
            (flags & has_hello ? sizeof(hello) : 0) + (flags & has_kind ? sizeof(uint16_t) : 0);
 }
 
-inline ucs::spoken read_hello(const void *bytes, size_t length, hello *said)
+// Of sizeof(hello) bytes.
+inline ucs::spoken read_hello(const void *bytes, hello *said)
 {
-    ucs::spoken what = ucs::read(protocol, bytes, length, said);
-    bool is_family = what != ucs::spoken::ours || said->family == 4 || said->family == 6;
-    return is_family ? what : ucs::spoken::foreign;
+    ucs::spoken what = ucs::read(protocol, bytes, sizeof(*said), said);
+    if (what == ucs::spoken::ours && said->family != 4 && said->family != 6) {
+        return ucs::spoken::foreign;
+    }
+    return what;
 }
 
 // What follows the header h.
@@ -279,7 +282,7 @@ UCS_NOINLINE inline bool parse_words(const header &h, const void *bytes, size_t 
     }
     if (m.flags & has_hello) {
         wire::hello said;
-        ucs::spoken what = read_hello(at, sizeof(said), &said);
+        ucs::spoken what = read_hello(at, &said);
         m.other_version = what == ucs::spoken::other_version ? at[0] : 0;
         if (what != ucs::spoken::ours || (said.id && !is_id(said.id))) {
             return false;
@@ -332,18 +335,17 @@ inline bool parse(const void *bytes, size_t length, notice &n)
     if (length != sizeof(n)) {
         return false;
     }
+    const uint8_t *who = static_cast<const uint8_t *>(bytes) + offsetof(notice, who);
     memcpy(&n, bytes, sizeof(n));
     return n.magic == notice::right_magic && (n.kind == notice::here || n.kind == notice::leaves) &&
            n.roles && !(n.roles & ~(notice::sends | notice::receives)) &&
-           read_hello(static_cast<const uint8_t *>(bytes) + offsetof(notice, who), sizeof(n.who),
-                      &n.who) == ucs::spoken::ours &&
-           n.who.port && n.who.id;
+           read_hello(who, &n.who) == ucs::spoken::ours && n.who.port && n.who.id;
 }
 
 // Of a group's name and id.
 inline bool parse(const void *bytes, size_t length, membership &m)
 {
-    return length == sizeof(m) && read_hello(bytes, length, &m) == ucs::spoken::ours;
+    return length == sizeof(m) && read_hello(bytes, &m) == ucs::spoken::ours;
 }
 
 } // namespace ucxlike::wire

@@ -54,13 +54,14 @@ spoken read(const protocol &p, const void *bytes, size_t length, Structure *out)
 {
     static_assert(std::is_trivially_copyable_v<Structure>);
     spoken what = which_protocol(p, bytes, length);
-    if (what == spoken::ours && length < sizeof(*out)) {
+    if (what != spoken::ours) {
+        return what;
+    }
+    if (length < sizeof(*out)) {
         return spoken::foreign;
     }
-    if (what == spoken::ours) {
-        memcpy(out, bytes, sizeof(*out));
-    }
-    return what;
+    memcpy(out, bytes, sizeof(*out));
+    return spoken::ours;
 }
 
 // Whether it is another version of the protocol. Logs both then; `peer` begins the line.

@@ -141,7 +141,7 @@ unsigned msg_iface::poll_eq()
     return count;
 }
 
-// Logs that it is of another version.
+// Reads a hello; logs it if it is of another version.
 ucs::spoken msg_iface::hear(const void *bytes, size_t length, hello *said) const
 {
     ucs::spoken what = ucs::read(hello_protocol, bytes, length, said);
