@@ -90,7 +90,7 @@ define shared_program
 override $(subst /,_,$(subst -,_,$1))_OBJECTS = $$(patsubst $1.o,$2 $(unity_main),$$(or $$(am_$(subst /,_,$(subst -,_,$1))_OBJECTS),$1.o))
 
 endef
-# has_one_file PROGRAM: of those with cases. It would leave out what is in another.
+# has_one_file PROGRAM: stops make if it has cases in several files, of which suite_main.cc would run those of one.
 has_one_file = $(if $(word 2,$(filter %_test.cc,$($(subst /,_,$(subst -,_,$1))_SOURCES))),\
 	$(error $1 has cases in several files: it cannot share an object))
 # shared_object OBJECT PROGRAM...
@@ -120,7 +120,7 @@ unity_unthreaded := $(shell sed -n '/^single_threaded_units/,/[^\\]$$/p' $(unity
 define shared_objects
 $(if $2,$(eval $(call shared_object,fabtests-ext/$1_$(words $2).o,$(wordlist 1,10,$2)))$(call shared_objects,$1,$(wordlist 11,$(words $2),$2)))
 endef
-# These open a namespace which all may have together.
+# Some of these open a namespace of the tests, and none has a name there that another has.
 unity_uct_suites := $(patsubst %,fabtests-ext/conformance/uct/uct_%_test,cm cm_stranger invalid_args ports sm_deaths \
 	sockaddr versions)
 # Those that a site runs are linked with the installed library, which has no internals for the others.

@@ -50,7 +50,7 @@ struct sharing {
     }
 };
 
-// Of a case over a core: the core's.
+// Names a case after the core that it runs over.
 inline constexpr auto core_name = [](const auto &info) { return info.param; };
 
 inline bool use_strict_cores()

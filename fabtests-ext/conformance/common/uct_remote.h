@@ -43,9 +43,7 @@ class uct_remote : public uct_test {
     }
 
     // In place: the memory is registered.
-    static void fill(std::string &s, unsigned seed) { fill(s.data(), s.size(), seed); }
-
-    static void fill(char *data, size_t length, unsigned seed) { fill_pattern(data, length, seed); }
+    static void fill(std::string &s, unsigned seed) { fill_pattern(s.data(), s.size(), seed); }
 
     void flush()
     {

@@ -146,7 +146,7 @@ TEST_P(uct_rma, reads_are_answered_though_the_target_does_nothing)
     progress(); // the key was packed before
     for (unsigned round = 0; round < 200; ++round) {
         size_t length = round % 2 ? 8 : 100'000;
-        fill(target.data(), length, round);
+        fill_pattern(target.data(), length, round);
         uct_iov_t iov{local.data(), length, local_memh, 0, 1};
         guard g;
         ucs_status_t status =
