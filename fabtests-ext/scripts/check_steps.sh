@@ -4,6 +4,8 @@
 # counted.
 
 passed=0 failed=0 skipped=0
+failures=()
+declare -A said=() # by failure: what its log says of it
 
 # A step that is one test of its own.
 single()
@@ -46,13 +48,18 @@ skip_reasons()
         /^skip - / { sub(/^skip - /, ""); print }' "$1"
 }
 
-# What a log says of its failed cases, or its end if it names none.
+# What a log says of its failed cases and what the sanitizers reported between them, or its end if it says neither.
 failed_cases()
 {
     awk '
         /^ *\[ RUN      \]/ { lines = 0 }
         { line[lines++] = $0 }
-        /^ *\[  FAILED  \] .* \([0-9]+ ms\)$/ { for (i = 0; i < lines; i++) print line[i]; found = 1 }
+        /^ *\[  FAILED  \] .* \([0-9]+ ms\)$/ { for (i = 0; i < lines; i++) print line[i]; found = 1; next }
+        /WARNING: ThreadSanitizer|ERROR: [A-Za-z]*Sanitizer|: runtime error: / { if (lines > 1) print line[0]; reported = 40 }
+        /^not ok - / { script = 1 }
+        /^(ok|skip) - / { script = 0 }
+        reported > 0 || script { print; found = 1; reported--; lines = 1 }
+        /^SUMMARY: / { reported = 0 }
         END { exit !found }' "$1" | head -n 100
     [ "${PIPESTATUS[0]}" -ne 1 ] || tail -n 30 "$1"
 }
@@ -60,16 +67,18 @@ failed_cases()
 # Adds up the logs of one `make check`, wherever below DIR they are.
 collect()
 {
-    local name=$1 dir=$2 trs log result p f s sum_p=0 sum_f=0 sum_s=0 reasons=""
+    local name=$1 dir=$2 trs log result failure p f s sum_p=0 sum_f=0 sum_s=0 reasons=""
     while read -r trs; do
         log=${trs%.trs}.log
         result=$(sed -n 's/^:global-test-result: //p' "$trs")
         read -r p f s < <(count_log "$log" "$result")
         sum_p=$((sum_p + p)) sum_f=$((sum_f + f)) sum_s=$((sum_s + s))
         if [ "$result" != PASS ] && [ "$result" != SKIP ]; then
-            failures+=("$name: ${log#"$dir"/}")
+            failure="$name: ${log#"$dir"/}"
+            failures+=("$failure")
+            said[$failure]=$(failed_cases "$log" | sed 's/^/    | /')
             note "FAILED: $log says"
-            failed_cases "$log" | sed 's/^/    | /'
+            echo "${said[$failure]}"
         fi
         reasons+=$(skip_reasons "$log" && echo .)
         reasons=${reasons%.}
@@ -299,8 +308,13 @@ check_aarch64()
 
 verdict()
 {
+    local failure
     step result "result"
-    [ ${#failures[@]} -eq 0 ] || printf '           failed: %s\n' "${failures[@]}"
+    # Once more, for of a long output the end alone may have been kept.
+    for failure in "${failures[@]}"; do
+        printf '           failed: %s\n' "$failure"
+        [ -z "${said[$failure]-}" ] || echo "${said[$failure]}"
+    done
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" -eq 0 ]
 }
