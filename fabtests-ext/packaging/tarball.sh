@@ -3,8 +3,9 @@
 # Sourced by the tests that build from a copy of this tree, after report.sh: from what `make dist` makes of it, or from
 # the tree itself.
 
-# give_objects FOLDER DIRECTORY...: what has been compiled in these of the build tree. A make that reads FOLDER/take.mk,
-# and begins in a build directory, has it there and does not compile it once more: it comes from the same sources.
+# give_objects FOLDER DIRECTORY...: what has been compiled in these of the build tree, where this runs. The first make
+# that reads FOLDER/take.mk and begins in another build directory has it there and does not compile it once more: it
+# comes from the same sources.
 give_objects()
 {
     local folder=$1 directory
@@ -18,8 +19,8 @@ give_objects()
         tar --null -T - -c | tar -C "$folder/objects" -x || return 1
     cat >"$folder/take.mk" <<TAKE
 ifneq (\$(wildcard config.status),)
-ifeq (\$(wildcard objects-taken),)
-\$(shell cp -Rp '$folder/objects/.' . && touch objects-taken)
+ifneq (\$(CURDIR),$(pwd -P))
+\$(shell cp -Rp '$folder/objects/.' . && rm -r '$folder/objects' '$folder/take.mk')
 endif
 endif
 TAKE

@@ -124,16 +124,21 @@ finish_tests()
     fi
 }
 
-# The release build with all tests, from the tarball. distcheck removes its tree when it is content, so
-# the hook of `make installcheck` keeps the logs; when it is not, they are still in the tree.
+# The release build with all tests, from the tarball. The library's objects are those of the build tree: it has the same
+# flags, and the same sources, which has_same_sources shows. distcheck removes its tree when it is content, so the hook of
+# `make installcheck` keeps the logs; when it is not, they are still in the tree.
 distcheck()
 {
     local version flags="--enable-werror CC='$(compiler "${CC:-gcc}")' CXX='$(compiler "${CXX:-g++}")' CFLAGS=-O2 CXXFLAGS=-O2"
     version=$("$build/config.status" --version | sed -n '1s/.* //p')
-    # The file that MAKEFILES names is in the tarball: what has built here already does not read it.
+    # shellcheck source=fabtests-ext/packaging/tarball.sh
+    . "$top/fabtests-ext/packaging/tarball.sh"
+    (cd "$build" && rm -rf given && give_objects "$build/given" unity src prov) || return 1
+    # The second file that MAKEFILES names is in the tarball: what has built here already does not read it.
     # shellcheck disable=SC2046 # nothing, or one argument
-    MAKEFILES=$build/ucxlike-$version/unity.mk setpriv --pdeathsig TERM make -C "$build" -j "$jobs" distcheck \
-        DISTCHECK_CONFIGURE_FLAGS="$flags" KEEP_TEST_LOGS="$kept_logs" TEST_CXXFLAGS=-O0 $(precompiling) && return
+    MAKEFILES="$build/given/take.mk $build/ucxlike-$version/unity.mk" XZ_OPT=-0 setpriv --pdeathsig TERM make -C "$build" \
+        -j "$jobs" distcheck DISTCHECK_CONFIGURE_FLAGS="$flags" KEEP_TEST_LOGS="$kept_logs" TEST_CXXFLAGS=-O0 \
+        $(precompiling) && return
     find "$build"/ucxlike-*/_build/sub -name '*.trs' | while read -r trs; do
         cp "$trs" "${trs%.trs}.log" "$kept_logs/"
     done
@@ -152,10 +157,23 @@ begin_release()
     releasing=$begun
 }
 
+# The tarball has what the library is compiled from, as it is here.
+has_same_sources()
+{
+    local folder unpacked=$build/unpacked status=0
+    rm -rf "$unpacked" && mkdir "$unpacked" && tar -C "$unpacked" --strip-components=1 -xf "$build"/ucxlike-*.tar.xz || return 1
+    for folder in include src prov; do
+        diff -rq "$top/$folder" "$unpacked/$folder" || status=1
+    done
+    rm -rf "$unpacked"
+    return $status
+}
+
 check_release()
 {
     step release "A: ${CXX:-g++} release build from the tarball, all tests (make distcheck)"
     finish_tests "$releasing" release "$kept_logs" distcheck.log distcheck
+    single "the tarball has the sources" quietly sources-of-tarball.log has_same_sources
 }
 
 # Address space randomisation of newer kernels leaves no room where the thread sanitizer wants it.
