@@ -190,7 +190,7 @@ class engine {
     ucp_listener_h listen(const address &at, acceptor *a, address *actual); // throws failure
 
     // A small message of our own: take an operation, build its header, send it with a copy of the
-    // payload. Nobody waits for it.
+    // payload. Its end is not reported.
     tx_op *begin_own();              // throws failure
     tx_op *try_begin_own() noexcept; // nullptr when there is no memory
     void send_own(link *l, tx_op *op, size_t header_length, const void *payload, size_t length,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Ids for the wire: 20 bits of slot, the rest of generation; 0 is never given out. The generation
-// of a secret id is random, so that nobody but the peer that was given it can name its object;
+// of a secret id is random, so that only the peer that was given it can name its object;
 // others count, which is enough to tell an old id from a new one.
 #pragma once
 

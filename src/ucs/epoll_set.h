@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an epoll descriptor watches that somebody else has made, as the kernel tells.
+// What an epoll descriptor of another library watches, as the kernel tells.
 #pragma once
 
 #include <cstdint>

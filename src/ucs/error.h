@@ -41,7 +41,7 @@ class error : public std::exception {
 };
 
 // How many exceptions that guard() took were allocations that failed, in this thread, since
-// somebody set it to 0: UCS_ERR_NO_MEMORY may also mean a limit of the system's, or memory of a
+// a caller set it to 0: UCS_ERR_NO_MEMORY may also mean a limit of the system's, or memory of a
 // device.
 inline thread_local unsigned failed_allocations = 0;
 

@@ -78,7 +78,7 @@ class opt_lock {
     const bool enabled_;
     const bool holder_fences_;
     unsigned depth_ = 0;              // of the holder, beyond the first
-    std::atomic<void *> holder_ = {}; // nullptr: nobody
+    std::atomic<void *> holder_ = {}; // nullptr: none
     std::atomic<int> held_ = 0;
     std::atomic<int> sleepers_ = 0;
 };

@@ -144,7 +144,7 @@ class machine {
     bool loaded_ = false;
 };
 
-// The topology is not loaded for a device that nobody knows.
+// The topology is not loaded for a device that is in no table.
 hwloc_obj_t pci_of(ucs_sys_device_t device)
 {
     auto id = device_table::get().find(device);

@@ -25,7 +25,7 @@ class herald {
     std::vector<wire::notice> take();
     // Time enough has passed; those heard know of no others, and all of them know this one.
     bool settled() const { return settled_; }
-    // Nobody should wait for members any longer.
+    // Members are not to be waited for any longer.
     bool overdue() const { return overdue_; }
 
   private:
@@ -54,7 +54,7 @@ class herald {
     int socket_ = -1;           // where notices arrive
     int voice_ = -1;            // has the endpoint's own address, which receivers look at
     std::vector<known> others_; // the helper thread's own, as the rest up to settled_
-    size_t most_ = 0;           // members that somebody claims to know
+    size_t most_ = 0;           // the most members that one claims to know
     uint64_t started_;
     uint64_t last_new_ = 0;
     size_t spoken_ = 0;

@@ -33,7 +33,7 @@ struct msg_conn final : conn {
         accepting,  // server: the client has not confirmed the answer yet
         connected,
         closing, // the last event waits for operations to end
-        dead,    // the last event was written, or nobody wants it
+        dead,    // the last event was written, or is not to be
     };
 
     state now = state::idle;

@@ -141,7 +141,7 @@ void msg_conn::heard_of_peer()
     }
 }
 
-// Before the handshake nobody can have this connection's id, and there may be no queue yet.
+// Before the handshake no peer can have this connection's id, and there may be no queue yet.
 conn::admission msg_conn::admit()
 {
     if (now == state::idle || now == state::requested) {
@@ -184,7 +184,7 @@ void msg_conn::established(std::string_view data)
     owner->events->write(std::move(connected_event));
 }
 
-// Asked for when somebody wants to know: it costs a system call. Known from then on.
+// Read when it is asked for: it costs a system call. Known from then on.
 address msg_conn::own_name()
 {
     if (!tx || name_known) {

@@ -42,7 +42,7 @@ class pep final : public fid_pep, public acceptor {
     fi_info *info_;
     address name_;
     int holder_ = -1; // a socket that keeps the port until fi_listen
-    int backlog_;     // requests that nobody has answered
+    int backlog_;     // requests without an answer yet
     ucp_listener_h listener_ = nullptr;
     std::vector<msg_conn *> conns_;
 };

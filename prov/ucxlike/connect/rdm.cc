@@ -126,7 +126,7 @@ int rdm_endpoint::check_bound()
     return 0;
 }
 
-// The listener comes last: what fails before has told nobody of the endpoint.
+// The listener comes last: no peer knows of the endpoint when something fails before.
 int rdm_endpoint::enable()
 {
     ucs::opt_guard g(eng->lock);

@@ -21,7 +21,7 @@ struct peer final : conn {
     uint64_t given_id = 0;    // the id that it gave this endpoint alone in that incarnation
     link *welcomed = nullptr; // where the id was sent already
     link *greeted = nullptr;  // where a hello went without a message
-    int refused = 0;          // why the last connection failed, until somebody is told
+    int refused = 0;          // why the last connection failed, until a call has returned it
     bool detached = false;    // no endpoint any more: goes when it is drained
     bool rumoured = false;    // known from a multicast notice alone: goes when it cannot be reached
 

@@ -66,7 +66,7 @@ void rdm_endpoint::peer_lost(peer *p)
     forget_rumour(p);
 }
 
-// Anybody can say that there is a peer of this name.
+// Any process can say that there is a peer of this name.
 peer *rdm_endpoint::rumoured_peer(const address &name)
 {
     bool is_new = !names_.contains(name);

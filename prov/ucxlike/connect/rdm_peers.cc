@@ -148,7 +148,7 @@ peer *rdm_endpoint::claimed(link *l, const wire::hello &h)
     return nullptr;
 }
 
-// Whether a link's first hello can come from nobody else. In one life a peer is known by the id
+// Whether a link's first hello can come from the peer alone. In one life a peer is known by the id
 // that it gave to this endpoint alone. The first to name a peer is believed, but if the
 // application, or an announcement, has named that peer already, only when it comes from the peer's
 // host.

@@ -39,7 +39,7 @@ void pass_deferred(conn *from, conn *to);
 void drop_deferred(conn *c);
 // The word that an operation of a peer waits for; error is 0 or a fabric errno.
 void answer(conn *to, uint64_t ack, int error);
-// A data message goes to its queue. An error: nobody has taken its data, which the caller lets go
+// A data message goes to its queue. An error: its data were not taken, and the caller lets them go
 // if they are a rendezvous. In engine.cc.
 ucs_status_t dispatch(conn *c, unsigned am, const wire::message &m, void *data, size_t length,
                       const ucp_am_recv_param_t *param);

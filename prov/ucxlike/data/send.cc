@@ -221,8 +221,8 @@ UCS_ALWAYS_INLINE ssize_t send(fid_ep *f, unsigned options, const send_call &c)
     if (UCS_LIKELY(tried == at_once::sent)) {
         return 0;
     }
-    // Nobody waits for an injected message: it must not depend on the caller's further progress to
-    // get connected, or to leave.
+    // The caller does not wait for an injected message: to get connected, or to leave, it must not
+    // depend on the caller's further progress.
     if (UCS_UNLIKELY(options & tx_inject)) {
         if (to->tx_id == 0) {
             return ep->not_yet(to);

@@ -3,8 +3,7 @@
 // What completion queues, event queues and counters have in common: the engines they progress when
 // they are read, the wait object, and the descriptor a thread can sleep on. The descriptor is an
 // epoll set of the engines' own ones and of an eventfd; the latter is rung when an entry is written
-// while somebody sleeps, because another thread may have progressed the engine, and by
-// fi_cq_signal.
+// while a thread sleeps, because another one may have progressed the engine, and by fi_cq_signal.
 #pragma once
 
 #include "prov/ucxlike/engine.h"

@@ -223,7 +223,7 @@ int poll_set::poll(fid_poll *f, void **contexts, int count)
     int n = 0;
     for (fid_t member : self->members_) {
         if (n == count) {
-            break; // a counter that nobody can be told of keeps its news
+            break; // a counter that has no place left keeps its news
         }
         if (waitable_of(member)->polled()) {
             contexts[n++] = member->context;

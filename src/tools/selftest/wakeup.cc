@@ -18,7 +18,7 @@ bool over(ucs_status_ptr_t request)
 }
 
 // Armed with nothing in the way; or busy for as often as a core that cannot sleep would be, or
-// until the request is over: what progress finds here wakes nobody afterwards.
+// until the request is over: what progress finds here wakes no thread afterwards.
 bool arms(peer &p, ucs_status_ptr_t request)
 {
     for (unsigned i = 0; i < 20000; ++i) {

@@ -239,7 +239,7 @@ ucs_status_t create_ep(ucp_worker_h worker, const ucp_ep_params_t *params, const
 {
     ucs::opt_guard guard(worker->lock);
     auto create = [&] { *ep_p = ::create_ep(worker, params, mine); };
-    // A client that has gone while it waited for the answer is nobody's mistake.
+    // That a client has gone while it waited for the answer is no mistake of the caller's.
     return given(params, UCP_EP_PARAM_FIELD_CONN_REQUEST) ? ucs::guard_quietly(create)
                                                           : ucs::guard(create);
 }

@@ -66,10 +66,10 @@ class cm_connection {
     void on_lane_failed() noexcept;
     // Between which it was connected; nullptr: it is not known any more.
     const cm_addresses *addresses() noexcept;
-    // Nobody has it: sends what the lane still holds of its notices, where nothing else stands for
+    // Without users: sends what the lane still holds of its notices, where nothing else stands for
     // them. True: some are on their way, and it is retired when they have left.
     bool flush_notices() noexcept;
-    // It has ended: nobody waits for their answers.
+    // It has ended: no answer to them is waited for.
     void forget_requests() noexcept;
     // Another endpoint may share it.
     bool usable() const noexcept { return established && !disconnected && !lane_failed_; }
@@ -136,7 +136,7 @@ struct cm_connections {
     void release(cm_connection *connection) noexcept; // of one user
     void release_request(uint64_t connection) noexcept;
     void share_no_more(const cm_connection *connection) noexcept;
-    // One that nobody has, or that told all of its last notices, goes in the next round.
+    // One without users, or whose last notices have all been told, goes in the next round.
     void retire(cm_connection *connection) noexcept;
     void on_lane_failed(uct_ep_h lane) noexcept
     {

@@ -66,7 +66,7 @@ void postpone(ucp_worker *worker, const void *request, size_t length, shortage o
                      ? "the process has descriptors left (limit: RLIMIT_NOFILE)"
                      : "there are fewer endpoints that only peers use (limit: UCX_MAX_PEER_EPS)");
     }
-    if (of == shortage::descriptors) { // nobody tells of those
+    if (of == shortage::descriptors) { // of those no event tells
         worker->schedule();
     }
 }

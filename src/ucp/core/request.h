@@ -222,7 +222,7 @@ namespace ucp {
 
 // Memory for a request out of the worker's pool. nullptr: there is none.
 void *request_memory(ucp_worker *worker) noexcept;
-// The same for what nobody can be told to repeat: there are some in reserve.
+// The same for what no caller can repeat: there are some in reserve.
 void *request_memory_or_spare(ucp_worker *worker) noexcept;
 
 // A request with callback and user data of `param` (which may be nullptr), out of the worker's pool

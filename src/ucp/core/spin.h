@@ -14,7 +14,7 @@
 // For 50 ms the kernel is left to move one of the threads to an idle processor. It does not do that
 // with threads that have just run, as all have that yield to each other: two processes would stay
 // on one processor while another is idle. After that the thread yields, and for 10 s it does so at
-// once when it finds the processor shared again. A call that gave the processor to somebody else
+// once when it finds the processor shared again. A call that gave the processor to another one
 // counts as being taken away, so this goes on while it helps and ends soon after the others have
 // gone.
 #pragma once

@@ -63,7 +63,7 @@ void data_flushed(void *, ucs_status_t status, void *user_data)
     ep_flush_start(ep, req);
 }
 
-// Unconnected and nothing to send: no need to wait for anybody. A server waits for the client's
+// Unconnected and nothing to send: there is no peer to wait for. A server waits for the client's
 // confirmation, which is under way or fails.
 bool nothing_to_flush(const ucp_ep *ep)
 {

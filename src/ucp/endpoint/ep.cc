@@ -373,7 +373,7 @@ ucs_status_t lane_failure(const ucp_ep *ep, ucs_status_t status) noexcept
     if (status == UCS_OK) {
         return UCS_ERR_ENDPOINT_TIMEOUT;
     }
-    // The peer answered over another lane: if this one finds nobody, it has gone since.
+    // The peer answered over another lane: if this one does not find it, it has gone since.
     bool gone = status == UCS_ERR_UNREACHABLE && ep->control->shown;
     return gone ? UCS_ERR_CONNECTION_RESET : status;
 }

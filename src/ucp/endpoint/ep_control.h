@@ -28,7 +28,7 @@ enum control_todo : uint8_t {
 // Work that must not happen inside a transport's callback; progress_slow() does it.
 enum deferred_work : uint8_t {
     WORK_FAIL = 1,    // tear down, abort, tell the user
-    WORK_DESTROY = 2, // nobody refers to the endpoint any more
+    WORK_DESTROY = 2, // nothing refers to the endpoint any more
     WORK_ABORT = 4,   // the peer closed its end: what waits for its answer never comes
     WORK_CALL = 8,    // the client calls at the address, as its lane will not do (lane_connect.h)
 };

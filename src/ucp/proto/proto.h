@@ -49,7 +49,7 @@ struct worker_proto {
     ucp_worker *const worker;
     tag_matcher tags{10};
     ucs::mpool_base requests;
-    // Of `requests`, kept for what nobody can be told to repeat, such as the answer to a peer.
+    // Of `requests`, kept for what no caller can repeat, such as the answer to a peer.
     std::array<void *, 16> spare_requests = {};
     size_t spare_count = 0;
     desc_pool descs;

@@ -124,7 +124,7 @@ void block_done(void *, ucs_status_t status, void *user_data)
     count_down(static_cast<ucp_request *>(user_data), status);
 }
 
-// One block, as an operation of its own that nobody holds.
+// One block, as an operation of its own; the user has no request of it.
 void post_block(ucp_request *whole, rma_call post, const rma_args &block, ucp_mem *memh) noexcept
 {
     ucp_request_param_t param;

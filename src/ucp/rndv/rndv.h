@@ -89,7 +89,7 @@ ucs_status_t rndv_post_read(data_request *req, remote_read *read) noexcept;
 // The end of such a request once its bytes are those of the sender.
 void rndv_get_finish(rndv_recv_request *req) noexcept;
 
-// Tell the sender that nobody reads its buffer; its request completes with `status`.
+// Tell the sender that its buffer is not read; its request completes with `status`.
 void rndv_refuse(ucp_worker *worker, const wire::rts_hdr *rts, ucs_status_t status) noexcept;
 
 } // namespace ucp

@@ -17,7 +17,7 @@ namespace {
 // More than the messages that fit between two processes.
 constexpr unsigned ROUNDS_UNDER_TRAFFIC = 512;
 
-// Without error handling nobody closes by force.
+// Without error handling no endpoint is closed by force.
 bool may_have_changed(const rndv_recv_request *req) noexcept
 {
     const ucp_ep *ep = req->ep;

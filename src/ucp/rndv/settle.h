@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Messages that were read out of the memory of another process of this host. Such a read asks
-// nobody: if the sender has closed its endpoint by force, its user may have changed the buffer
+// Messages that were read out of the memory of another process of this host. That process has no
+// part in such a read: if it has closed its endpoint by force, its user may have changed the buffer
 // before it was read. The close notice was posted before that, so the read counts once everything
 // that the sender had posted is read, too. Where the user is not to be called inside of the call
 // that posted it, a read that ended there counts in the next round.

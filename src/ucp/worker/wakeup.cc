@@ -179,7 +179,7 @@ ucs_status_t wakeup::arm() noexcept
 void wakeup::signal() noexcept
 {
     if (signaled_.exchange(true)) {
-        return; // nobody has slept since the last one
+        return; // no thread has slept since the last one
     }
     uint64_t one = 1;
     ssize_t written;

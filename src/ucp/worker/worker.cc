@@ -303,7 +303,7 @@ void ucp_worker::close() noexcept
             (void)ucp::send_todo(ep);
         }
     });
-    // The notices go out; nobody waits for a peer that does not read. What a callback closes
+    // The notices go out; a peer that does not read is not waited for. What a callback closes
     // meanwhile stays until the transports are done with it.
     inside_progress = true;
     bool busy = ep_ids.size() > 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ucs_async_*: handlers of descriptors and timers for programs that use UCX's event interface, on
 // top of the helper thread. Nothing in this library uses them. A context only says which mode was
-// asked for; nobody's handlers are kept out by it.
+// asked for; to block it keeps no handler from running.
 #include "ucs/async.h"
 #include "ucs/check.h"
 #include "ucs/error.h"

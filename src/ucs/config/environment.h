@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the environment asks for and does not get: variables that nobody knows, variables of UCX
+// What the environment asks for and does not get: variables that do not exist, variables of UCX
 // that have no meaning here, and names of things that are not on this machine. Each is reported
 // once in a process; with UCX_STRICT=y it is an error.
 #pragma once

@@ -4,7 +4,7 @@
 // these:
 //   - Credits, which the endpoints of the interface share. The first go on when some came back.
 //   - The end of an operation of its own, which calls wake().
-//   - Room of which nobody tells, as in the queue of a core or in a peer's inbox. A few of those
+//   - Room of which no event tells, as in the queue of a core or in a peer's inbox. A few of those
 //     that wait for it try again in each round, by turns.
 #pragma once
 
@@ -46,7 +46,7 @@ class credits {
 
     ucs::mpool_base pool_;
     ucs::list<waiter, &waiter::wait_link> waiting_;
-    ucs::list_node link_; // among those that somebody lacks
+    ucs::list_node link_; // among those that are waited for
 };
 
 // Those of one interface. One that waits is removed before it is destroyed.
@@ -134,7 +134,7 @@ class waiters {
 
     list woken_;
     list trying_;
-    ucs::list<credits, &credits::link_> lacking_; // that somebody waits for
+    ucs::list<credits, &credits::link_> lacking_; // that are waited for
     size_t count_ = 0;                            // of all that wait; of them
     size_t parked_ = 0;                           // those that are parked,
     size_t woken_count_ = 0;                      // woken,

@@ -49,7 +49,7 @@ class ep : public uct_ep, private waiter {
     ucs_status_t pending_add(uct_pending_req_t *request, unsigned flags);
     void pending_purge(uct_pending_purge_callback_t callback, void *arg);
 
-    // Sends test this one flag: connected, not failed, and nobody waits in front.
+    // Sends test this one flag: connected, not failed, and no other request waits in front.
     bool ready() const { return UCS_LIKELY(ready_); }
     // What a send returns that found the endpoint not ready, or its queue full.
     UCS_NOINLINE ucs_status_t not_ready();
@@ -140,7 +140,7 @@ class iface : public uct_iface {
 
     // What the program will use the interface for: any of these features?
     bool wants(uint64_t features) const { return (features_ & features) != 0; }
-    // Told that an armed event happened; nullptr when nobody asked.
+    // Called when an armed event has happened; nullptr: the program gave none.
     uct_async_event_cb_t async_event_cb_;
     void *async_event_arg_;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Descriptors of other processes, opened through /proc/<pid>/fd. Process and number come from an
 // address or a key, that is, from the peer, and may name anything that the process has open: a data
-// file, a directory, a terminal, the pipe of somebody else. So each is looked at first through a
+// file, a directory, a terminal, the pipe of another process. So each is looked at first through a
 // descriptor that can neither read nor write (O_PATH), and opened only if it is what was claimed:
 //
 //   memory  a memfd of our user whose name has the nonce of the claim, of at least the claimed

@@ -57,8 +57,8 @@ bool dumps_core(uint32_t pid)
 
 } // namespace
 
-// The inbox's descriptor is closed on exec and at exit, also of a process that nobody has waited
-// for, and the memory's name has the nonce.
+// The inbox's descriptor is closed on exec and at exit, even if the parent has not waited for the
+// process, and the memory's name has the nonce.
 bool is_there(const iface_address &peer) noexcept
 {
     char path[64];

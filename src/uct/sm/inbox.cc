@@ -75,7 +75,7 @@ bool inbox::step_over()
 }
 
 // Senders may have stepped over the index of the hole's slot that the receiver has not read yet, so
-// that index is given to nobody: the slot comes back one turn later.
+// that index is given to no sender: the slot comes back one turn later.
 void inbox::end_turn(uint64_t index)
 {
     uint64_t unread = index + (position_ - index + slot_count - 1) / slot_count * slot_count;

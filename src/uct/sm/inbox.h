@@ -23,7 +23,7 @@
 // to keep. No index is left out: each below a claimed one is claimed as well, or given to no
 // sender.
 //
-// A sender that stops between claim and mark holds nobody up. The receiver passes over the claim (a
+// A sender that stops between claim and mark delays no other. The receiver passes over the claim (a
 // hole, which the claim then says) and looks at its mark again later; senders that come to the same
 // slot a turn later step over it. Before a message is taken, a hole of the same owner that has got
 // its mark since is taken first. A hole that ends gets a turn that no sender can have stepped over:
@@ -278,7 +278,7 @@ class inbox {
     friend class outbox;
 
     UCS_NOINLINE bool find_next(message *m);
-    // Of a mark that was read once. False: it is for nobody, and its slot is free again.
+    // Of a mark that was read once. False: it was dropped, or is damaged; its slot is free again.
     UCS_ALWAYS_INLINE bool take(uint64_t w, uint64_t index, bool hole, message *m)
     {
         bool in_frame = w & mark::in_frame;
@@ -295,7 +295,7 @@ class inbox {
         release(*m);
         return false;
     }
-    bool take_hole(unsigned owner, message *m); // owner 0: of anyone
+    bool take_hole(unsigned owner, message *m); // owner 0: of any sender
     bool owns_hole(unsigned owner) const;
     bool claim_is_stuck();
     void pass_over();

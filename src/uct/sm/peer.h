@@ -56,7 +56,7 @@ struct peer {
     }
 
     const iface_address about;
-    std::shared_ptr<inbox> local; // in the same process: it stays until nobody sends to it
+    std::shared_ptr<inbox> local; // in the same process: it stays until no endpoint sends to it
     std::unique_ptr<outbox> box;
     remote_bell bell;
     ucs::list<ep, &ep::sibling> eps; // those that have not failed

@@ -10,12 +10,12 @@
 //    refused        waiting + 1                               for some time, see vain_tries
 //    room again     waiting - 1                               and it sends
 //    quota sent     served + 1      while others wait         it steps back
-//                   round + 1, those served wait, 0 served    when nobody waits any more
+//                   round + 1, those served wait, 0 served    when none waits any more
 //
 // Only senders that were refused write the word, and only a sender that comes to the end of the
 // room that it knows of reads it, so it costs nothing while there is room.
 //
-// Nobody depends on a sender that is counted and does not come: it may be stopped, dead, or busy
+// No sender depends on one that is counted and does not come: it may be stopped, dead, or busy
 // with something else. A sender that has stepped back looks whether another one has moved; after
 // `patience` looks at which none had, it begins the next round. A sender that has not come is
 // counted no more until it is refused again.
@@ -49,7 +49,7 @@ class share {
             --quota_;
         }
     }
-    // Each message has to ask, until nobody waits.
+    // Each message has to ask, until none waits.
     bool is_limited() const { return place_ != place::none; }
     void leave();
 

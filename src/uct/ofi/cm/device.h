@@ -51,7 +51,7 @@ class cm_device {
 
     // What may bring completions: operations that the core has, and channels that are connected.
     // Without them there is nothing in the queue but what closed channels have left behind, which
-    // nobody waits for: it is taken with what comes next, when it has become much, and before the
+    // is not waited for: it is taken with what comes next, when it has become much, and before the
     // queue is slept on.
     void count(cm_op *op)
     {

@@ -66,7 +66,7 @@ cm_engine::~cm_engine()
     tick_.reset();
     silence_tick_.reset();
     while (cm_conn *conn = lists_->all.front()) {
-        delete conn; // requests that nobody answered, connections that linger
+        delete conn; // requests without an answer, connections that linger
     }
     end_handshakes(core_, eq_.get());
     devices_.clear();

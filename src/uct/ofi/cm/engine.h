@@ -80,7 +80,7 @@ class cm_engine : public std::enable_shared_from_this<cm_engine> {
 
     // conn->deliver() will be called on the helper thread.
     void schedule(cm_conn *conn);
-    // Nobody owns conn any more: clean() deletes it.
+    // conn has no owner any more: clean() deletes it.
     void retire(cm_conn *conn);
     // Deletes what was retired, except the connection whose callback runs. Each call into the
     // engine from outside calls it last; handlers of events do not.

@@ -8,8 +8,8 @@
 //                └──────────┴───────────┴──────────┴─ lingering ─ over
 //   client   open ─ lingering ─ over, where the core drops with an endpoint what it has not sent
 //
-// A connection goes from every phase to over when it breaks, and to gone when nobody holds it any
-// more.
+// A connection goes from every phase to over when it breaks, and to gone when the program does not
+// hold it any more.
 //
 // The program is told of all this later, in a turn of its own, so what it knows is a state beside
 // the phase: cm_view.
@@ -68,11 +68,11 @@ enum class cm_event : uint8_t {
     go,       // client: the program was told of the way and does not object
     give_up,  // client: there is no way, or the program objects
     confirm,  // client: NOTIFY is to be sent
-    part,     // client: nobody holds it, but NOTIFY may still be on its way
+    part,     // client: not held any more, but NOTIFY may still be on its way
     offer,    // server: the program is told of the request
     accepted, // server
     refuse,   // server, through a connection: the core's own refusal ends in retire
-    retire,   // nobody holds the connection
+    retire,   // the connection is not held any more
     count
 };
 
@@ -84,7 +84,7 @@ enum class cm_action : uint8_t {
     tell_connect, // with the status of the event
     tell_notify,  // the same
     tell_disconnect,
-    drop, // nobody waits for it: to be retired
+    drop, // it is not waited for: to be retired
     count
 };
 

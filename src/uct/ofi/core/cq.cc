@@ -120,7 +120,7 @@ void iface::on_special_shared(const fi_cq_data_entry &entry)
 UCS_ALWAYS_INLINE void iface::on_receive(receive_op *r, const fi_cq_data_entry &entry)
 {
     if (UCS_UNLIKELY(closing_)) {
-        put_receive(r); // nobody wants it any more
+        put_receive(r); // the interface is closing
         return;
     }
     if (UCS_UNLIKELY((entry.data & am_special) != plain_)) {

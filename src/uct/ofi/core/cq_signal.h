@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The tcp core of libfabric 1.17 makes the descriptor of a completion queue readable for each
 // completion, for a thread that sleeps on it, and takes that back at the next poll: two system
-// calls for each message, 0.3 us each way, though nobody sleeps. It does so through a descriptor of
+// calls for each message, 0.3 us each way, though none sleeps. It does so through a descriptor of
 // its own in the queue's epoll set, and writes nothing while what it wrote before has not been
 // noticed. Taken out of the set, it is never noticed; put back, it works as before. The sockets
 // stay in the set.

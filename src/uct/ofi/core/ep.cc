@@ -91,8 +91,8 @@ void ep::take_marks(ucs::list<op, &op::link> &marks)
 namespace {
 
 // The last operation that the user posted, or the flush mark behind it; nullptr: there is none. No
-// flush waits for a ping, of which there is one at a time: nobody posted it, and when a flush ends
-// at once the program need not progress any more.
+// flush waits for a ping, of which there is one at a time: the user did not post it, and when a
+// flush ends at once the program need not progress any more.
 op *last_of_user(const ucs::list<op, &op::link> &in_flight)
 {
     op *last = in_flight.back();
@@ -218,7 +218,7 @@ bool ep::ping()
     }
     for (op *o : in_flight_) {
         if (o->what == op::kind::ping) {
-            return true; // nobody has taken the last one yet
+            return true; // the last one has not arrived yet
         }
     }
     buffer_op *b = owner().get_buffer();

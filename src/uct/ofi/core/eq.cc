@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A handshake that has only begun ends when its socket does: the next look at the queue sees that
-// and frees it. Its socket is known to nobody but the descriptor that the queue waits on.
+// and frees it. Its socket is known to the descriptor alone that the queue waits on.
 #include "uct/ofi/core/eq.h"
 
 #include "ucs/epoll_set.h"
@@ -111,7 +111,7 @@ struct handshake {
 };
 
 // Of a connection that has not asked for anything: what has come is less than any request, with the
-// core's header in front of it. A kernel that does not count bytes tells of nobody.
+// core's header in front of it. By a kernel that does not count bytes none is silent.
 bool is_silent(int fd, handshake *h)
 {
     constexpr uint64_t least_request = 32;

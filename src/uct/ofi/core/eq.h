@@ -12,7 +12,7 @@
 
 namespace uct::ofi {
 
-// Before an event queue is closed: refuses the requests that nobody took and ends the handshakes
+// Before an event queue is closed: refuses the requests that were not taken and ends the handshakes
 // that have only begun. All endpoints of the queue are closed already, its passive ones are not.
 void end_handshakes(const core &c, fid_eq *eq) noexcept;
 

@@ -27,7 +27,7 @@ namespace uct::ofi {
 // completion data that the core carries along. The bits above are 0, but for what follows.
 constexpr uint64_t am_id_mask = UCT_AM_ID_MAX - 1;
 constexpr uint64_t am_batch = UCT_AM_ID_MAX;         // it is several (gathering.h)
-constexpr uint64_t am_ping = 2 * UCT_AM_ID_MAX;      // it is for nobody: did it arrive?
+constexpr uint64_t am_ping = 2 * UCT_AM_ID_MAX;      // for no handler: did it arrive?
 constexpr uint64_t am_sequenced = 4 * UCT_AM_ID_MAX; // it has a number (sequence.h)
 constexpr uint64_t am_special = am_batch | am_ping | am_sequenced;
 

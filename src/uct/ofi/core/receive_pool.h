@@ -85,7 +85,7 @@ class receive_budget final : public worker_part {
     void join(receive_share &s);
     void leave(receive_share &s);
     // The interface received much: how many it may post beside what it has. Twice as many, of those
-    // that nobody has or, when others have all, up to its part of the whole.
+    // that are free or, when others have all, up to its part of the whole.
     unsigned more(receive_share &s);
     // One above its part does not post again what it received. True: this one is not to be.
     bool shrink(receive_share &s);

@@ -3,7 +3,7 @@
 // queues. For each packet that comes over a socket the kernel, on the sender's time if that is on
 // the same host, runs a callback for every level of sets above the socket, though no thread sleeps:
 // 1 to 1.5 % of the bandwidth a level. And the tcp core signals each completion (cq_signal.h). So
-// both are away while nobody may sleep, which is so when something came after the last arm() and
+// both are away while no thread may sleep, which is so when something came after the last arm() and
 // the program has polled for a while without another.
 #pragma once
 
@@ -30,7 +30,7 @@ class wait_set {
     bool open(const std::vector<fid_t> &queues, int always);
     int fd() const { return fd_; } // -1 before open()
 
-    // UCS_OK: from here on somebody may sleep.
+    // UCS_OK: from here on a thread may sleep.
     ucs_status_t arm();
     // The queues were polled, and so much was there.
     void polled(unsigned found)

@@ -135,7 +135,7 @@ bool is_core_name(const std::string &name)
            !name.starts_with("ofi_") && !name.starts_with("off_");
 }
 
-// A core that nobody has told us of is used if it has what UCT needs: messages to other hosts.
+// A core that is in no table of ours is used if it has what UCT needs: messages to other hosts.
 // Their order we supply (sequence.h).
 bool serves(const device &d)
 {

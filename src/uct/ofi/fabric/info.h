@@ -38,8 +38,8 @@ struct core {
     bool on_node() const { return over == medium::memory; }
     bool sockets() const { return over == medium::sockets; }
     bool verbs() const { return over == medium::verbs; }
-    // The completion queues have descriptors that tell of everything. Of other native cores nobody
-    // knows; libfabric 2.1's tcp crashes when such a queue is opened for its RDM endpoints.
+    // The completion queues have descriptors that tell of everything. Of other native cores this is
+    // unknown; libfabric 2.1's tcp crashes when such a queue is opened for its RDM endpoints.
     bool has_wait_fd() const;
     // It keeps what it has of a handshake in a descriptor of the event queue only, with a pointer
     // to the passive endpoint that it began at: closing either loses the memory and the sockets of

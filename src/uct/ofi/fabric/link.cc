@@ -17,7 +17,7 @@ constexpr link_figures tcp_loopback{.bandwidth = 4e9, .latency = 1.6e-6, .overhe
 
 constexpr double tcp_overhead = 2e-6;   // of tcp_loopback
 constexpr double rdma_overhead = 75e-9; // UCX's of rc_verbs
-constexpr double usual_ethernet = 10e9; // bits per second, where nobody knows
+constexpr double usual_ethernet = 10e9; // bits per second, where it is not known
 constexpr double usual_rdma = 50e9;
 
 const fi_link_attr *link_of(const device &d)

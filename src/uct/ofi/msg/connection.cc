@@ -304,7 +304,7 @@ void msg_iface::on_refused(connection *c, ucs_status_t status, refusal why)
         status = UCS_ERR_UNSUPPORTED; // the peer has logged it
     }
     if (c->now != connection::state::connected && status == UCS_ERR_NOT_CONNECTED) {
-        status = UCS_ERR_UNREACHABLE; // nobody listens there, or somebody else does
+        status = UCS_ERR_UNREACHABLE; // no process listens there, or another program's
     }
     end(c, status);
 }

@@ -18,7 +18,7 @@ bool is_stopped_with(std::span<const std::string> names);
 
 enum class lasting {
     no,
-    yes,         // it is nobody's any more
+    yes,         // no process holds it any more
     cannot_tell, // it may be of a process that is stopped, and goes on from there one day
 };
 

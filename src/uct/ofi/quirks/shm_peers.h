@@ -2,7 +2,7 @@
 // What libfabric 1.17's shm keeps in a region of each peer: the peer's name, and the index that the
 // peer has given us. It forgets to clear that when the peer is removed, so that the next peer of
 // the entry counts as connected with the index of the removed one, and the answers to atomic
-// operations go to somebody else. Later versions have the same defect and other layouts: there, no
+// operations go to another peer. Later versions have the same defect and other layouts: there, no
 // peer is removed.
 #pragma once
 

@@ -50,7 +50,7 @@ class node {
     virtual bool has(const rdm_address &about, const std::string &core_address) const = 0;
     // Whether meet() has room for it.
     virtual bool has_room(const rdm_address &about, const std::string &core_address) const = 0;
-    // Whether anybody has it.
+    // Whether any process has it.
     virtual bool is_open(const std::string &core_address) const = 0;
     // Makes the peer known to the core. died: called once, by another thread, when the process
     // dies. Empty: it is this one. Throws ucs::error, UCS_ERR_EXCEEDS_LIMIT where the core knows as

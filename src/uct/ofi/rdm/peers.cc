@@ -294,7 +294,7 @@ void rdm_iface::remove_dead()
     }
 }
 
-// Of a living process nobody tells when it closes an interface, but its file is gone then.
+// No event tells that a living process has closed an interface, but its file is gone then.
 void rdm_iface::bury_closed()
 {
     if (!node_ || resting_.size() <= std::min(node::usually_kept, node_->gone_kept())) {

@@ -18,7 +18,7 @@ namespace uct::ofi {
 
 namespace {
 
-// A core that connects by itself never says that nobody is there: without a limit of the user's,
+// A core that connects by itself never says that it found no peer: without a limit of the user's,
 // this one.
 constexpr double default_timeout = 10; // seconds
 constexpr double max_timeout = 3600;

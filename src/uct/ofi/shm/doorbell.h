@@ -2,7 +2,7 @@
 // How a process that sleeps learns that a peer wrote to its shared memory, which has no descriptor
 // to wait on. The sleeper sets a word in a page that its peers map; a sender looks at the word
 // after each message, clears it if it is set, and then writes one byte to a pipe that the sleeper
-// watches. Nobody makes a system call per message while nobody sleeps.
+// watches. While none sleeps, there is no system call per message.
 //
 // Lost wake-ups. The sleeper sets the word, and then looks for messages; the sender writes its
 // message, and then looks at the word. Each needs its store to be seen before its load. The sleeper
@@ -40,7 +40,7 @@ class doorbell {
     ~doorbell();
 
     bell_address address() const;
-    int fd() const { return read_fd_; } // readable when somebody rang
+    int fd() const { return read_fd_; } // readable after a ring
     entry_table &peers() const { return page_->peers; }
 
     // Forgets earlier rings and sets the word; what is sent after arm() has returned rings.

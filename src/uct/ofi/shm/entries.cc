@@ -104,7 +104,7 @@ bool entry_table::is_used(unsigned index, side by) const noexcept
     return entries_[index].word.load(std::memory_order_acquire) & by;
 }
 
-// One that is being freed is nobody's.
+// One that is being freed is of no file.
 bool entry_table::is_of(unsigned index, const shm_file::parts &file) const noexcept
 {
     uint64_t word = entries_[index].word.load(std::memory_order_seq_cst);

@@ -45,8 +45,8 @@ class entry_table {
     bool is_used(unsigned index, side by) const noexcept;
     unsigned find(const shm_file::parts &file) const noexcept { return find(file, 0); }
     bool read(unsigned index, shm_file::parts *file) const noexcept; // false: it is free
-    // To free an entry: nobody can take it any more after the first, anybody after the second.
-    bool begin_free(unsigned index) noexcept; // false: somebody uses it
+    // To free an entry: it cannot be taken any more after the first, and by all after the second.
+    bool begin_free(unsigned index) noexcept; // false: it is in use
     void end_free(unsigned index) noexcept;
 
   private:

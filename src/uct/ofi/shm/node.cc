@@ -314,7 +314,7 @@ size_t shm_node::gone_kept() const
     return !shm_peers::are_removable() ? SIZE_MAX : bell_.peers().is_full() ? 0 : usually_kept;
 }
 
-// False: it stays taken, because somebody uses it or the core cannot forget the peer.
+// False: it stays taken, because it is in use or the core cannot forget the peer.
 bool shm_node::release(unsigned entry)
 {
     shm_file::parts file;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Progresses an interface over tcp while the program that owns it does something else. The core
-// answers reads of exposed memory only when somebody polls it, and a batch (batch.h) that was begun
+// answers reads of exposed memory only when it is polled, and a batch (batch.h) that was begun
 // must leave although nothing follows. It runs no handler and no callback: what arrives for the
 // program waits in the completion queue.
 //

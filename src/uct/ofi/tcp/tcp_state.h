@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the kernel knows about a TCP connection of the tcp core, whose sockets we do not see: how
-// often it has sent the same bytes again because nobody acknowledged them. That tells a peer whose
+// often it has sent the same bytes again because no acknowledgement came. That tells a peer whose
 // host or link is gone from one that is merely busy with something else.
 #pragma once
 
