@@ -1071,8 +1071,8 @@ ucs_status_t ucp_worker_create(ucp_context_h context, const ucp_worker_params_t 
 
 /**
  * @ingroup UCP_WORKER
- * @brief Destroy a worker, with the endpoints that were not closed. Nobody may use it at the same
- * time.
+ * @brief Destroy a worker, with the endpoints that were not closed. No other thread may use it at
+ * the same time.
  */
 void ucp_worker_destroy(ucp_worker_h worker);
 

@@ -35,7 +35,7 @@ typedef enum {
     UCS_ASYNC_MODE_THREAD_SPINLOCK =
         UCS_ASYNC_MODE_THREAD,   /**< A thread; users are kept out by a spin lock. */
     UCS_ASYNC_MODE_THREAD_MUTEX, /**< A thread; users are kept out by a mutex. */
-    UCS_ASYNC_MODE_POLL,         /**< Nobody but the user's own polls. */
+    UCS_ASYNC_MODE_POLL,         /**< No thread; the user's calls alone poll. */
     UCS_ASYNC_MODE_LAST          /**< Number of modes. */
 } ucs_async_mode_t;
 
