@@ -82,7 +82,8 @@ TEST(ucp_thresholds, a_message_of_one_piece_is_not_weighed_as_two)
                        .fragments = {0, 2},
                        .zcopy = {1e9, 1},
                        .read = {100, 1},
-                       .read_mapped = {}};
+                       .read_mapped = {},
+                       .put = {}};
     size_t zcopy = zcopy_threshold(c);
     EXPECT_EQ(SIZE_INF, zcopy);
     EXPECT_EQ(151u, rndv_threshold(c, c.read, 150, zcopy, 0));
@@ -132,6 +133,23 @@ TEST(ucp_thresholds, faster_copies_move_what_avoids_them_up)
     }
 }
 
+size_t put_of(const lane_figures &lane, double copies = 0)
+{
+    return put_threshold(costs_of(lane, lane, segment, copies));
+}
+
+TEST(ucp_thresholds, a_put_that_is_answered_is_a_message_while_copies_cost_less)
+{
+    EXPECT_EQ(0u, put_of(fabric)) << "the device answers";
+    EXPECT_EQ(0u, put_of(node));
+    message_costs c = costs_of(sockets, sockets, segment, 0);
+    size_t from = put_threshold(c);
+    ASSERT_GT(from, 0u);
+    EXPECT_LT(at(c.copy, from - 1), at(c.put, from - 1));
+    EXPECT_GE(at(c.copy, from), at(c.put, from));
+    EXPECT_LT(put_of(sockets, 5 * GB), put_of(sockets, 20 * GB));
+}
+
 TEST(ucp_thresholds, a_rendezvous_that_may_be_slower_begins_sooner)
 {
     for (const lane_figures &lane : {node, sockets, fabric}) {
@@ -166,6 +184,7 @@ TEST(ucp_thresholds, are_about_those_of_the_manual)
         .cls = tl_class::net, .overhead = 2e-6, .latency = 1.6e-6, .bandwidth = 4 * GB};
     near(8192, thresholds_of(tcp, segment, 0, 1).zcopy);
     near(90 << 10, thresholds_of(tcp, segment, 0, 1).rndv);
+    near(2048, put_of(tcp));
     lane_figures hdr{.cls = tl_class::rdma,
                      .overhead = 75e-9,
                      .latency = 0.6e-6,

@@ -46,6 +46,14 @@ cost read_of(const lane_figures &lane, bool mapped)
     }
 }
 
+// Over sockets the target answers each with a message of its own. Messages are answered once for
+// all, on request.
+cost put_of(const lane_figures &lane)
+{
+    double answer = lane.cls == tl_class::net ? 2 * fragment_work : 0;
+    return {message(lane) + answer, 1 / lane.bandwidth};
+}
+
 } // namespace
 
 size_t crossing(const cost &later, const cost &earlier, size_t from) noexcept
@@ -89,12 +97,18 @@ message_costs costs_of(const lane_figures &am, const lane_figures &rma, size_t f
         message(am) + rndv_work + am.overhead + (rma.registers ? 2 * registration_work : 0), 0};
     c.read = ucs_linear_func_add(around, read_of(rma, false));
     c.read_mapped = ucs_linear_func_add(around, read_of(rma, true));
+    c.put = put_of(rma);
     return c;
 }
 
 size_t zcopy_threshold(const message_costs &costs) noexcept
 {
     return crossing(costs.zcopy, costs.copy, 1);
+}
+
+size_t put_threshold(const message_costs &costs) noexcept
+{
+    return crossing(costs.put, costs.copy, 0);
 }
 
 size_t rndv_threshold(const message_costs &costs, const cost &read, size_t fragment, size_t zcopy,

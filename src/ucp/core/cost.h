@@ -45,10 +45,11 @@ struct message_costs {
     cost fragments; // as many of them as it takes
     cost zcopy;
     cost read, read_mapped; // rendezvous: of any memory, and of memory that the receiver maps
+    cost put;               // by the lane that writes the target's memory
 };
 
-// am, rma: of the lanes for messages and for reads. fragment: bytes of one packed message.
-// copy_bandwidth: bytes per second (UCX_BCOPY_BW).
+// am, rma: of the lanes for messages, and for reads and writes. fragment: bytes of one packed
+// message. copy_bandwidth: bytes per second (UCX_BCOPY_BW).
 message_costs costs_of(const lane_figures &am, const lane_figures &rma, size_t fragment,
                        double copy_bandwidth) noexcept;
 
@@ -58,5 +59,7 @@ message_costs costs_of(const lane_figures &am, const lane_figures &rma, size_t f
 size_t zcopy_threshold(const message_costs &costs) noexcept;
 size_t rndv_threshold(const message_costs &costs, const cost &read, size_t fragment, size_t zcopy,
                       double perf_diff) noexcept;
+// The shortest put that the lane does sooner than a message that the target copies out.
+size_t put_threshold(const message_costs &costs) noexcept;
 
 } // namespace ucp

@@ -15,11 +15,6 @@ constinit const ep_config no_lanes;
 
 namespace {
 
-// A put of a network lane is over when the target's answer is here, and each one costs the target a
-// message of its own. Up to this size they are messages, which are answered once for all, on
-// request.
-constexpr size_t PUT_MESSAGE = 2048;
-
 constexpr size_t SHORT_HEADER = sizeof(uint64_t); // that uct_ep_am_short() carries
 
 ep_limits limits_of(const uct_iface_attr_t &attr, size_t theirs)
@@ -142,12 +137,17 @@ lane_figures figures_of(const ucp_ep &ep, uint8_t lane)
     return figures_of(rsc.cls, ep.lanes[lane].attr(), context.mds[rsc.md_index].attr);
 }
 
+message_costs costs_of(const ucp_ep &ep, uint8_t rma, size_t fragment)
+{
+    lane_figures am = figures_of(ep, ep.am_lane_index);
+    return costs_of(am, rma == NO_LANE ? am : figures_of(ep, rma), fragment,
+                    ep.worker->context->config.bcopy_bw);
+}
+
 auto_thresholds thresholds_of(const ucp_ep &ep, size_t fragment)
 {
     const config &config = ep.worker->context->config;
-    lane_figures am = figures_of(ep, ep.am_lane_index);
-    lane_figures rma = ep.rma_lane == NO_LANE ? am : figures_of(ep, ep.rma_lane);
-    message_costs costs = costs_of(am, rma, fragment, config.bcopy_bw);
+    message_costs costs = costs_of(ep, ep.rma_lane, fragment);
     size_t zcopy = zcopy_threshold(costs);
     return {zcopy, rndv_threshold(costs, costs.read, fragment, zcopy, config.rndv_perf_diff),
             rndv_threshold(costs, costs.read_mapped, fragment, zcopy, config.rndv_perf_diff)};
@@ -179,7 +179,11 @@ void fill_lane(ep_config &config, const context &c, uint8_t index)
 {
     const uct_iface_attr_t &attr = c.ep.lanes[index].attr();
     const ucp::config &user = c.ep.worker->context->config;
-    size_t message = c.cls == tl_class::net ? std::min(PUT_MESSAGE, c.limits.max_bcopy / 2) + 1 : 0;
+    size_t message = 0;
+    if (c.cls == tl_class::net) {
+        size_t fragment = c.limits.max_bcopy;
+        message = std::min(put_threshold(costs_of(c.ep, index, fragment)), fragment / 2 + 1);
+    }
     size_t most_short = attr.cap.flags & UCT_IFACE_FLAG_PUT_SHORT ? attr.cap.put.max_short + 1 : 0;
     most_short = std::min({most_short, first_of(user.bcopy_thresh, 0, most_short),
                            first_of(user.zcopy_thresh, 0, most_short)});
