@@ -112,8 +112,7 @@ UCS_ALWAYS_INLINE ucs_status_t deliver(ucp_worker *worker, const wire::am_hdr &h
         return UCS_OK;
     }
     bool persistent = h->flags & UCP_AM_FLAG_PERSISTENT_DATA;
-    bool worth_keeping = length >= 2048 && uct_flags & UCT_CB_PARAM_FLAG_DESC;
-    if (UCS_LIKELY(!persistent && !worth_keeping)) {
+    if (UCS_LIKELY(!persistent && !desc_pool::prefers_uct(length, uct_flags))) {
         call_handler(h, header, hdr.header_len, static_cast<char *>(msg) + head, length, reply_ep,
                      false);
         return UCS_OK;

@@ -15,9 +15,6 @@ namespace ucp {
 
 namespace {
 
-constexpr size_t keep_min =
-    2048; // below, a copy is cheaper than keeping the transport's descriptor
-
 // Where a descriptor tells of itself: see desc_of().
 void set_data(recv_desc *desc, ucp_worker *worker, recv_desc::origin from, void *data) noexcept
 {
@@ -53,8 +50,7 @@ recv_desc *desc_pool::keep_long(void *msg, size_t head, size_t length, unsigned 
 {
     char *data = static_cast<char *>(msg) + head;
     *keep_uct = false;
-    if (uct_flags & UCT_CB_PARAM_FLAG_DESC && length >= keep_min &&
-        reinterpret_cast<uintptr_t>(data) % align_ == 0) {
+    if (prefers_uct(length, uct_flags) && reinterpret_cast<uintptr_t>(data) % align_ == 0) {
         char *room = static_cast<char *>(msg) - RX_HEADROOM;
         // UCT aligns the payload, not the headroom: the struct goes to the first aligned place in
         // it.

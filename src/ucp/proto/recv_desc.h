@@ -80,6 +80,13 @@ class desc_pool {
     // align: of active messages' data that the user may keep.
     desc_pool(ucp_worker *worker, size_t align);
 
+    // Whether keep() takes the transport's descriptor, if the bytes are aligned there. A copy of
+    // fewer bytes costs less.
+    static bool prefers_uct(size_t length, unsigned uct_flags) noexcept
+    {
+        return length >= 2048 && uct_flags & UCT_CB_PARAM_FLAG_DESC;
+    }
+
     // Keep `length` bytes, which stand `head` bytes (>= 8) behind `msg`, the message as the
     // transport gave it with `uct_flags`. Takes the transport's descriptor if it may: then
     // *keep_uct is set and the handler must return UCS_INPROGRESS. nullptr: no memory.
