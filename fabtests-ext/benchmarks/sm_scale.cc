@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Shared memory with many processes on a node: the latency of a pair while others are attached to
-// both and silent, beside that of a pair that nobody else is attached to, in turns; many senders to
+// both and silent, beside that of a pair that no other is attached to, in turns; many senders to
 // one receiver; all to all, and what a process takes then. usage:
 //   sm_scale [latency SILENT | senders COUNT | alltoall PROCESSES | small]...
 // Without arguments: everything at full size. Fails where a message is lost; the figures decide

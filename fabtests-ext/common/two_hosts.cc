@@ -69,7 +69,7 @@ void raise_links(const host &self, unsigned links)
     sh("ip link set lo up");
     for (unsigned i = 0; i < links; ++i) {
         sh("ip addr add " + host::address(self.number, i) + "/24 dev " + self.device(i));
-        // Used at once, so it cannot wait until it is known to be nobody else's.
+        // Used at once, so it cannot wait until it is known to be of no other test.
         sh("ip -6 addr add " + host::address6(self.number, i) + "/64 dev " + self.device(i) +
            " nodad");
         sh("ip link set " + self.device(i) + " up");

@@ -80,7 +80,7 @@ struct process {
         pid = fork();
         ASSERT_GE(pid, 0);
         if (pid == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL); // a test that is killed leaves nobody behind
+            prctl(PR_SET_PDEATHSIG, SIGKILL); // a test that is killed leaves no process behind
             close(ends[0]);
             outcome result = body(channel(ends[1]));
             if (result == outcome::ok && __lsan_do_recoverable_leak_check &&

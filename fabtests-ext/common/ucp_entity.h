@@ -135,7 +135,7 @@ inline bool run_until(std::initializer_list<entity *> all, const std::function<b
     return true;
 }
 
-// However long this thread is kept from running meanwhile, everybody gets some turns.
+// However long this thread is kept from running meanwhile, each gets some turns.
 inline void run_for(std::initializer_list<entity *> all, double seconds)
 {
     auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Processes of one host that start at different times and send to each other, all to all, in
-// rounds: nobody waits until everybody is up, so connections cross and messages come before their
+// rounds: none waits until all are up, so connections cross and messages come before their
 // receivers have a use for them. Every message must arrive once, whole, and in its round; a hang is
 // an error. Usage: prov_alltoall [PROCESSES [ROUNDS [SKEW_MS [SECONDS]]]]
 #include "fabtests-ext/common/fabric_app.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What an application sees of a connection's life, between two processes and through the public
-// ucp.h alone: one accepted, with tag messages both ways; one rejected; one to a port where nobody
+// ucp.h alone: one accepted, with tag messages both ways; one rejected; one to a port where none
 // listens; one whose server is killed. Builds against any UCX, so the same program shows both.
 // Read run_accepted() first. ./quickstart run prints its table.
 

@@ -18,7 +18,7 @@ std::unique_ptr<request> make(kind what, void *context, uint64_t flags)
     return r;
 }
 
-// A message of one piece, whose iovec nobody keeps.
+// A message of one piece, whose iovec is not kept.
 ssize_t send_one(fid_ep *fid, std::unique_ptr<request> r, const void *buffer, size_t length,
                  void *desc, fi_addr_t to)
 {

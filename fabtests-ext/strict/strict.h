@@ -11,7 +11,7 @@
 // byte of messages and writes of so many bytes and more, for tests of tests; 0: none),
 // FI_STRICT_PINS (1: a region keeps its first and last page, and is checked to have them still when
 // it is used in this process; 0), FI_STRICT_PAUSE (what a fabric does by itself is done after so
-// many milliseconds in which nobody read a queue; 0: never; 5), FI_STRICT_DEVICES (each profile is
+// many milliseconds in which no queue was read; 0: never; 5), FI_STRICT_DEVICES (each profile is
 // there so often, as cxi0, cxi1 and so on; 1), FI_STRICT_AUTH_KEY (hexadecimal digits: a domain or
 // endpoint without that key is refused, see auth_key.cc), FI_STRICT_EPS, FI_STRICT_QUEUES,
 // FI_STRICT_REGIONS (a domain has so many of them at most; default: the profile's),

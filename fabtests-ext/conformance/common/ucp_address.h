@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Worker addresses that nobody has given out.
+// Worker addresses that are of no worker.
 #pragma once
 
 #include "ucp/connect/address.h"

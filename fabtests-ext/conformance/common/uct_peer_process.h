@@ -25,7 +25,7 @@ class peer_process {
         EXPECT_EQ(pipe(down_), 0);
         pid_ = fork();
         if (pid_ == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL); // a test that crashes leaves nobody behind
+            prctl(PR_SET_PDEATHSIG, SIGKILL); // a test that crashes leaves no process behind
             live(transport, o, run);
             _exit(0);
         }

@@ -21,7 +21,7 @@ struct known_peer {
         REQUIRE_EQ(l.await(wire::acked).m.tag, 98);
         l.await(wire::welcome);
     }
-    // It is still heard, and nobody else was welcomed.
+    // It is still heard, and no other was welcomed.
     void stays()
     {
         l.greet(link, port, id, 99, first_life);

@@ -127,7 +127,7 @@ class side {
     {
         sockaddr_storage to = *server;
         if (pick(10) == 0) {
-            set_port(&to, 1); // where nobody listens
+            set_port(&to, 1); // where none listens
         }
         end *e = open(app_.info);
         REQUIRE_EQ(fi_connect(e->ep, &to, "client", 6), 0);

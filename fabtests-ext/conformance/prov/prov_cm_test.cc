@@ -376,8 +376,8 @@ TEST_P(prov_cm_test, requests_outlive_the_passive_endpoint)
         });
 }
 
-// What is too long for the connection manager is refused: nobody waits, though the passive endpoint
-// has gone.
+// What is too long for the connection manager is refused: the client does not wait, though the
+// passive endpoint has gone.
 TEST_P(prov_cm_test, an_answer_that_does_not_fit_refuses)
 {
     auto little_room = [] { setenv("UCX_TCP_CM_PRIV_DATA_LEN", "1000", 1); };
@@ -409,7 +409,7 @@ TEST_P(prov_cm_test, an_answer_that_does_not_fit_refuses)
         });
 }
 
-// A passive endpoint keeps so many requests that nobody has answered; the next one is refused.
+// A passive endpoint keeps so many requests without an answer; the next one is refused.
 TEST_P(prov_cm_test, refuses_requests_over_the_backlog)
 {
     constexpr int backlog = 2;

@@ -165,7 +165,7 @@ TEST(prov_liar_test, a_peer_answers_for_its_own_operations)
         liar l;
         p.tell(l.listen());
         heard asked = l.await(wire::read);
-        // Somebody else knows the operation and ends it.
+        // Another process knows the operation and ends it.
         ucp_ep_h other = l.connect(server_at);
         l.greet(other, 1000, 1);
         uint64_t id = l.await(wire::welcome).m.tag;

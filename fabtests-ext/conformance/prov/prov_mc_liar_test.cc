@@ -99,7 +99,7 @@ class stranger {
             sendto(voice_, &n, sizeof(n), 0, reinterpret_cast<sockaddr *>(&group), sizeof(group)),
             static_cast<ssize_t>(sizeof(n)));
     }
-    // As if somebody new received at the address.
+    // As if a new process received at the address.
     void name(const wire::notice &like, const sockaddr_in &at)
     {
         wire::notice n = like;

@@ -414,7 +414,7 @@ TEST_P(prov_mc_test, a_join_waits_until_the_others_know_of_it)
         wire::notice mine = {};
         mine.magic = wire::notice::right_magic;
         mine.kind = wire::notice::here;
-        mine.roles = wire::notice::sends; // nobody connects to it
+        mine.roles = wire::notice::sends; // no member connects to it
         mine.who = wire::make_hello(
             ucxlike::address::from(reinterpret_cast<sockaddr *>(&name), sizeof(name)), 1, 1);
         auto say = [&](uint16_t members) {
@@ -497,7 +497,7 @@ void between_hosts(two_hosts::host &self, bool ipv6)
     }
     meet();
     if (self.number == 0) {
-        m.say(count); // heard by nobody
+        m.say(count); // not heard
     }
     meet();
     if (self.number == 1) {

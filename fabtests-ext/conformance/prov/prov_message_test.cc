@@ -366,7 +366,7 @@ TEST_P(prov_message_test, completes_when_delivered)
         std::vector<char> buf(8);
         post_tagged(s, buf, &s, FI_DELIVERY_COMPLETE);
         fi_cq_tagged_entry e;
-        REQUIRE(!s.try_complete(s.txcq, &e, 50)); // nobody has asked for it yet
+        REQUIRE(!s.try_complete(s.txcq, &e, 50)); // it was not asked for yet
         p.tell(1);
         REQUIRE(s.complete(s.txcq).op_context == &s);
         p.tell(1);
@@ -383,7 +383,7 @@ TEST_P(prov_message_test, completes_when_transmitted)
             p.barrier();
             p.hear(); // nothing is progressed here from the one to the other
             do {
-                REQUIRE(!s.try_complete(s.rxcq, &e, 10)); // nobody has asked for it
+                REQUIRE(!s.try_complete(s.rxcq, &e, 10)); // it was not asked for
             } while (!p.told());
             p.hear();
             std::vector<char> buf(size);

@@ -263,7 +263,7 @@ TEST_P(prov_restart_test, reaches_every_life_and_ends_what_was_under_way)
             });
             REQUIRE_EQ(drain(s.txcq, {in.data()}), 0);
             REQUIRE_EQ(in[4095], static_cast<char>(life));
-            // Nobody receives these, so they cannot complete before the end.
+            // These are not received, so they cannot complete before the end.
             std::vector<void *> pending;
             for (int i = 0; i < 4; ++i) {
                 void *context = out.data() + i;

@@ -614,7 +614,7 @@ TEST_P(prov_rma_test, completes_selectively)
         s.retry([&] { return fi_writemsg(s.ep, &m, 0); });
         s.retry([&] { return fi_writemsg(s.ep, &m, FI_COMPLETION); });
         expect_done(s, buf, FI_WRITE);
-        // One that fails is reported though nobody asked.
+        // One that fails is reported unasked.
         s.retry([&] { return fi_write(s.ep, buf, 8, nullptr, s.peer, r.address, r.key + 1, &o); });
         expect_error(s, &o, FI_ENOKEY);
         REQUIRE_EQ(fi_cq_read(s.txcq, nullptr, 0), -FI_EAGAIN);

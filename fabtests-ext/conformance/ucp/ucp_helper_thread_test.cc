@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Threads that the library starts: one for the process at most, and none where nobody needs it.
+// Threads that the library starts: one for the process at most, and none where none is needed.
 #include "fabtests-ext/common/threads.h"
 #include "fabtests-ext/common/ucp_region.h"
 

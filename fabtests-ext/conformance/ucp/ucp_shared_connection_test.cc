@@ -52,7 +52,7 @@ class ucp_shared_connection : public testing::TestWithParam<const char *> {
             << open_files() << " for " << count << " connections, " << with_one << " for one";
     }
 
-    // Everything of the others works and nobody told them anything.
+    // Everything of the others works, and they were told nothing.
     void expect_untouched(const std::list<connection *> &closed)
     {
         for (connection &k : all) {

@@ -78,7 +78,7 @@ TEST_F(ucp_strict_room, strict_mode_has_no_next_transport)
     EXPECT_EQ(UCS_OK, status_of_worker("psm3,tcp", "y"));
 }
 
-// More buffers than regions: what the cache keeps and nobody uses is given back.
+// More buffers than regions: what the cache keeps unused is given back.
 TEST_F(ucp_strict_room, regions_that_are_not_in_use_make_room)
 {
     environment few("FI_STRICT_REGIONS", "12");

@@ -144,7 +144,7 @@ TEST_F(uct_cm_driver_test, polled_queues_are_in_no_set)
         }));
         return seen;
     }));
-    // Nobody polls any more.
+    // No thread polls any more.
     EXPECT_TRUE(wait([&] { return sets_in_sets() == asleep; }));
 }
 
@@ -154,7 +154,7 @@ TEST_F(uct_cm_driver_test, rests_while_no_descriptor_is_left_for_clients)
     exhausted = true;
     auto c = begin();
     EXPECT_TRUE(wait([&] { return not_accepted > 0; }));
-    // Nobody polls: the helper thread does not go on trying without a pause.
+    // No thread polls: the helper does not go on trying without a pause.
     EXPECT_TRUE(wait([&] { return muted_sets() == 1; }, 5));
     // And it comes back from every pause.
     int tried = not_accepted;
@@ -174,7 +174,7 @@ TEST_F(uct_cm_driver_test, connects_when_the_kernel_watches_no_more)
     EXPECT_TRUE(wait([&] {
         auto c = begin();
         EXPECT_TRUE(poll([&] { return connected(*c); }));
-        // Nobody polls any more. If the worker had taken a turn, the queues are to be watched
+        // No thread polls any more. If the worker had taken a turn, the queues are to be watched
         // again.
         return wait([&] { return refused > 0; }, 1);
     }));

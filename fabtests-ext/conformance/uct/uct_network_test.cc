@@ -246,7 +246,7 @@ class uct_network : public testing::Test {
 
 class uct_cut_link : public uct_network, public testing::WithParamInterface<how> {};
 
-// Nobody says that the peer has gone: only what is not acknowledged shows it.
+// No event says that the peer has gone: only what is not acknowledged shows it.
 TEST_P(uct_cut_link, found_while_idle)
 {
     how way = GetParam();

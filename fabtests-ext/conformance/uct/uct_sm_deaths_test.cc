@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ways in which a peer of `sm` ends or seems to: it calls exec, it aborts and nobody waits for it,
+// Ways in which a peer of `sm` ends or seems to: it calls exec, it aborts and is not waited for,
 // it dumps core for a long time, it is stopped. One error for each endpoint, and none for a peer
 // that is only stopped.
 #include "fabtests-ext/conformance/common/uct_entity.h"

@@ -220,7 +220,7 @@ TEST_P(ucp_edges, lengths_of_user_headers)
     }
 }
 
-// The sender of what nobody can receive is told so.
+// The sender of what cannot be received is told so.
 TEST_P(ucp_edges, sizes_of_rendezvous)
 {
     set_handlers();

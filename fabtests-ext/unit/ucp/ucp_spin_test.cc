@@ -82,7 +82,7 @@ TEST_F(ucp_spin, yields_while_others_want_the_processor)
     taken_by_yield = 2000;
     share(s);
     EXPECT_GT(poll(s, 1000, 100), 100u) << "at most every tenth poll";
-    // Nobody takes what is given up: it stops.
+    // What is given up is not taken: it stops.
     taken_by_yield = 0;
     poll(s, 20000, 100);
     EXPECT_EQ(poll(s, 1000000, 100), 0u);

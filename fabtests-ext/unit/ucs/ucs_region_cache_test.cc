@@ -332,7 +332,7 @@ TEST_F(ucs_region_cache, a_fork_empties_it_and_the_child_has_none)
         int before = how.alive;
         use(cache, m.base, page);
         use(cache, m.base, page);
-        munmap(m.base, m.length); // nobody would read a report
+        munmap(m.base, m.length); // a report would not be read
         bool good = how.alive == before && !memory_watch::why_not().empty() && !HasFailure();
         _exit(good ? 0 : 1);
     }

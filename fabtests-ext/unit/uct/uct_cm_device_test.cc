@@ -54,7 +54,7 @@ TEST_F(uct_cm_device_test, does_not_ask_for_what_a_closed_channel_has_left)
 {
     cm_op *op = leave_one();
     EXPECT_FALSE(device_->may_complete());
-    EXPECT_TRUE(device_->has_left_behind()); // to be taken before anybody sleeps
+    EXPECT_TRUE(device_->has_left_behind()); // to be taken before a thread sleeps
     complete(op);
     EXPECT_FALSE(device_->has_left_behind());
 }

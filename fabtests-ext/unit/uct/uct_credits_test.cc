@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Endpoints that wait to send. A round of progress serves as many as there are credits for, tries
-// few of those that wait for room of which nobody tells, and leaves the others alone.
+// few of those that wait for room of which no event tells, and leaves the others alone.
 #include "uct/base/credits.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The inbox of sm: order and content with any number of senders, senders that stop or die between
-// claim and publication, sleeping without a lost wake-up, and memory that somebody else has written
-// to.
+// claim and publication, sleeping without a lost wake-up, and memory that another process has
+// written to.
 #include "ucs/error.h"
 #include "ucs/sys.h"
 #include "uct/sm/inbox.h"

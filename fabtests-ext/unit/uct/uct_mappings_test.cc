@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Mappings of another's memory: keys of one memory share one, an old key never leads to other
-// memory, what nobody uses goes in the end, and many mappings cost no more for each than a few.
+// memory, what is not used goes in the end, and many mappings cost no more for each than a few.
 #include "uct/shared/mapping_table.h"
 #include "uct/shared/mappings.h"
 

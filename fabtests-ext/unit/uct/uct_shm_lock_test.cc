@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The lock of a shm region is released when its holder is dead, and left alone when it is in use or
-// unknown. Until then nobody lets go of the region.
+// unknown. Until then none lets go of the region.
 #include "fabtests-ext/common/emulated.h"
 #include "fabtests-ext/conformance/common/uct_peer_process.h"
 #include "ucs/sys.h"

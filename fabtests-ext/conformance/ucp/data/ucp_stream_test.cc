@@ -350,7 +350,7 @@ TEST_P(ucp_stream, an_endpoint_may_be_closed_by_force_while_its_worker_is_destro
 
 UCP_TEST_OVER_ALL(ucp_stream);
 
-// ---- data from many, and before anybody asked for it
+// ---- data from many, and before it is asked for
 
 class ucp_stream_peers : public testing::TestWithParam<const char *> {
   protected:

@@ -42,7 +42,7 @@ class ucp_tag : public pair {
         ucp_request_free(req);
         return status;
     }
-    // The only message that nobody receives yet, and all of it.
+    // The only message that is not received yet, and all of it.
     void arrive()
     {
         ucp_tag_recv_info_t info;

@@ -143,7 +143,7 @@ struct carrier {
 };
 constexpr size_t carrier_count = 2;
 
-// Makes the endpoint. A server has it when somebody has asked.
+// Makes the endpoint. A server has it when a client has asked.
 class party {
   public:
     party(const char *tls, const scenario &s, meeting how)

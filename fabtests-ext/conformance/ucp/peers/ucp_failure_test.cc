@@ -147,7 +147,7 @@ TEST_P(ucp_failure, killed_server)
         ASSERT_EQ(UCS_OK, wait({&e}, send_nb(ep, "x", 1, 1)));
     }
     std::vector<char> big(4 << 20, 'b');
-    ucs_status_ptr_t stuck = send_nb(eps[0], big.data(), big.size(), 9); // nobody receives it
+    ucs_status_ptr_t stuck = send_nb(eps[0], big.data(), big.size(), 9); // not received
     run_for({&e}, 0.05);
     peer.kill_now();
     EXPECT_TRUE(run_until({&e}, [&] { return seen[0].count && seen[1].count && seen[2].count; }));

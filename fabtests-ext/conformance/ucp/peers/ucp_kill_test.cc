@@ -381,7 +381,7 @@ pid_t start(Main main)
 {
     pid_t pid = fork();
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); // a test that is killed leaves nobody behind
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // a test that is killed leaves no process behind
         _exit(main());
     }
     return pid;

@@ -183,7 +183,7 @@ TEST_P(ucp_lane_connect, is_rejected_with_its_listener)
     open_sharing();
     ends &k = all.emplace_back();
     ASSERT_EQ(UCS_OK, connect_trusting(kept, c, listening.port, &k.client, &k.client_errors));
-    ASSERT_TRUE(run_until({&c}, [&] { // it has come, and nobody was told
+    ASSERT_TRUE(run_until({&c}, [&] { // it has come, and the program was not told
         uct_worker_progress(s.worker->uct);
         return s.context->asked_over_lanes.load() == 1;
     }));

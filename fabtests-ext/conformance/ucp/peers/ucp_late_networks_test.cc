@@ -318,7 +318,7 @@ TEST(ucp_late_networks, a_worker_ends_while_it_calls)
         ucp_request_free(s);
     }
     EXPECT_EQ(before, open_files());
-    run_for({&a}, 0.01); // it answers nobody
+    run_for({&a}, 0.01); // it does not answer
 }
 
 TEST(ucp_late_networks, a_peer_ends_before_and_while_it_is_called)

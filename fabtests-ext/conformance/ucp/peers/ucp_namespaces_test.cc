@@ -58,7 +58,7 @@ int status_of(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Of a process of its own. /dev/shm of a mount namespace is empty, and nobody else has it.
+// Of a process of its own. /dev/shm of a mount namespace is empty, and no other process has it.
 void enter(int namespaces)
 {
     if ((namespaces & CLONE_NEWUSER) && !enter_user_namespace()) {

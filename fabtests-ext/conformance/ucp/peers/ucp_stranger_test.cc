@@ -20,7 +20,7 @@ namespace wire = ucp::wire;
 
 constexpr size_t length = 64 << 20; // of many pieces, more than any lane takes at once
 constexpr size_t piece = 100;
-constexpr uint64_t made_up = 0x1234567800000000; // an id that nobody has given out
+constexpr uint64_t made_up = 0x1234567800000000; // an id that was not given out
 
 class ucp_stranger : public testing::TestWithParam<const char *> {
   protected:

@@ -139,7 +139,7 @@ TEST_P(uct_flow, 205_pending_waits_its_turn)
         w->header = next++;
         ucs_status_t status = posting([&] { return uct_ep_pending_add(ep, &w->request, 0); });
         ASSERT_EQ(status, UCS_OK);
-        // Nobody gets past it.
+        // None gets past it.
         EXPECT_EQ(posting([&] { return uct_ep_am_short(ep, 1, 99999999, nullptr, 0); }),
                   UCS_ERR_NO_RESOURCE);
         queue.push_back(std::move(w));

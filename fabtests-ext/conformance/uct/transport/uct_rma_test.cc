@@ -134,7 +134,7 @@ TEST_P(uct_rma, each_block_counts_for_max_iov)
     EXPECT_EQ(g.calls, 0);
 }
 
-// Over self there is nobody else; over verbs the device answers.
+// Over self there is no other thread; over verbs the device answers.
 TEST_P(uct_rma, reads_are_answered_though_the_target_does_nothing)
 {
     if (!a().has(UCT_IFACE_FLAG_GET_ZCOPY) || alone()) {

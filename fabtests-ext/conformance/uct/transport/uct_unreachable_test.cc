@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A peer that is not there, over a connectionless core that never stops to try: the interface gives
-// up after the time that a connection may take. The address is made by hand: nobody listens there.
+// up after the time that a connection may take. The address is made by hand: no socket listens
+// there.
 #include "fabtests-ext/conformance/common/uct_entity.h"
 
 #include "uct/ofi/core/address.h"
@@ -11,7 +12,7 @@
 namespace uct_conformance {
 namespace {
 
-// A port of the loopback device that is taken, so that nobody else comes to listen there.
+// A port of the loopback device that is taken, so that no other socket comes to listen there.
 class silent_port {
   public:
     silent_port() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))
