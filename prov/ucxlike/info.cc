@@ -8,6 +8,7 @@
 #include "prov/ucxlike/prov.h"
 #include "prov/ucxlike/retired.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <strings.h>
@@ -104,10 +105,10 @@ bool serves_domain(uint32_t version, const fi_domain_attr *a, bool rdm)
     if (a->mr_key_size > 8 || a->cq_data_size > 8) {
         REFUSE("mr_key_size %zu or cq_data_size %zu is over 8\n", a->mr_key_size, a->cq_data_size);
     }
-    if (a->cq_cnt > 4096 || a->ep_cnt > 4096 || a->cntr_cnt > 4096 || a->tx_ctx_cnt > 4096 ||
-        a->rx_ctx_cnt > 4096 || a->max_ep_tx_ctx > 1 || a->max_ep_rx_ctx > 1 ||
+    size_t objects = std::max({a->cq_cnt, a->ep_cnt, a->cntr_cnt, a->tx_ctx_cnt, a->rx_ctx_cnt});
+    if (objects > limit::most_objects || a->max_ep_tx_ctx > 1 || a->max_ep_rx_ctx > 1 ||
         a->max_ep_stx_ctx > 0 || a->max_ep_srx_ctx > 1 || a->mr_iov_limit > 1 ||
-        a->mr_cnt > 65536 || a->max_err_data > 1024) {
+        a->mr_cnt > limit::regions || a->max_err_data > limit::err_data) {
         REFUSE("a domain limit is over ours\n");
     }
     if (a->caps & ~(domain_caps | (rdm ? FI_AV_USER_ID : 0))) {
@@ -136,8 +137,8 @@ bool serves_tx(const fi_info *h, const fi_tx_attr *a, uint64_t ours)
     if ((a->msg_order & ~(msg_order | retired::order_data)) || (a->comp_order & ~0ULL)) {
         REFUSE("tx msg_order 0x%lx or comp_order 0x%lx is not kept\n", a->msg_order, a->comp_order);
     }
-    if (a->inject_size > limit::inject || a->size > 65536 || a->iov_limit > limit::iov ||
-        a->rma_iov_limit > 1) {
+    if (a->inject_size > limit::inject || a->size > limit::most_queued ||
+        a->iov_limit > limit::iov || a->rma_iov_limit > 1) {
         REFUSE("tx inject_size %zu, size %zu or an iov limit is over ours\n", a->inject_size,
                a->size);
     }
@@ -158,7 +159,7 @@ bool serves_rx(const fi_info *h, const fi_rx_attr *a, uint64_t ours)
     if (a->msg_order & ~(msg_order | retired::order_data)) {
         REFUSE("rx msg_order 0x%lx is not kept\n", a->msg_order);
     }
-    if (a->size > 65536 || a->iov_limit > limit::iov) {
+    if (a->size > limit::most_queued || a->iov_limit > limit::iov) {
         REFUSE("rx size %zu or iov_limit %zu is over ours\n", a->size, a->iov_limit);
     }
     return true;
@@ -270,17 +271,20 @@ void fill_domain(fi_info *info, uint32_t version, const fi_domain_attr *hd, bool
                                                      : 0;
     d->mr_key_size = 8;
     d->cq_data_size = 8;
-    d->cq_cnt = 256;
-    d->ep_cnt = 256;
-    d->cntr_cnt = 256;
-    d->tx_ctx_cnt = 256;
-    d->rx_ctx_cnt = 256;
+    auto objects = [&](size_t fi_domain_attr::*count) {
+        return std::max(hd ? hd->*count : 0, limit::objects);
+    };
+    d->cq_cnt = objects(&fi_domain_attr::cq_cnt);
+    d->ep_cnt = objects(&fi_domain_attr::ep_cnt);
+    d->cntr_cnt = objects(&fi_domain_attr::cntr_cnt);
+    d->tx_ctx_cnt = objects(&fi_domain_attr::tx_ctx_cnt);
+    d->rx_ctx_cnt = objects(&fi_domain_attr::rx_ctx_cnt);
     d->max_ep_tx_ctx = 1;
     d->max_ep_rx_ctx = 1;
     d->max_ep_srx_ctx = 1;
     d->mr_iov_limit = 1;
-    d->mr_cnt = 65536;
-    d->max_err_data = 1024;
+    d->mr_cnt = limit::regions;
+    d->max_err_data = limit::err_data;
     d->caps = (info->caps & domain_caps) | (rdm ? FI_AV_USER_ID : 0);
     d->tclass = hd ? hd->tclass : 0;
 }

@@ -44,6 +44,11 @@ constexpr size_t min_multi_recv = 256;
 constexpr int backlog = 1024;
 constexpr int peer_timeout = 60000; // milliseconds
 constexpr size_t atomic_bytes = inject / 2;
+constexpr size_t err_data = 1024;
+constexpr size_t regions = 65536;
+constexpr size_t objects = 256;       // of a kind in a domain; hints may ask for more,
+constexpr size_t most_objects = 4096; // up to so many,
+constexpr size_t most_queued = 65536; // and for so many operations in flight
 } // namespace limit
 
 // Administrator's choices, FI_UCXLIKE_*; read when a fabric is opened or an address is chosen.

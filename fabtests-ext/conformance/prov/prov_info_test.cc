@@ -7,6 +7,7 @@
 #include "fabtests-ext/common/two_hosts.h"
 #include "prov/ucxlike/retired.h"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -294,6 +295,23 @@ TEST(prov_info_test, serves_fabtests)
             });
             REQUIRE(i);
             REQUIRE_EQ(i->domain_attr->mr_mode, mode);
+        }
+    });
+}
+
+// Where hints ask for a number of objects, the answer has it.
+TEST(prov_info_test, gives_as_many_objects_as_are_asked_for)
+{
+    in_a_process([](partner &) {
+        for (auto count :
+             {&fi_domain_attr::cq_cnt, &fi_domain_attr::ep_cnt, &fi_domain_attr::cntr_cnt,
+              &fi_domain_attr::tx_ctx_cnt, &fi_domain_attr::rx_ctx_cnt}) {
+            for (size_t asked : {0, 1, 1000, 4096}) {
+                auto i = ask(FI_VERSION(1, 9), [&](fi_info *h) { h->domain_attr->*count = asked; });
+                REQUIRE(i);
+                REQUIRE(i->domain_attr->*count >= std::max(asked, size_t(1)));
+            }
+            REQUIRE(!ask(FI_VERSION(1, 9), [&](fi_info *h) { h->domain_attr->*count = 4097; }));
         }
     });
 }
