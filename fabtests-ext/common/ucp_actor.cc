@@ -39,13 +39,7 @@ actor::actor(const char *tls, const char *scheme) : self_(wide(tls, scheme)), me
         memh_ = nullptr;
         return;
     }
-    ucp_am_handler_param_t h = {};
-    h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                   UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    h.id = am_number;
-    h.cb = on_am;
-    h.arg = this;
-    (void)ucp_worker_set_am_recv_handler(self_.worker, &h);
+    (void)ucp_test::set_am_handler(self_.worker, am_number, on_am, this);
 }
 
 actor::~actor()

@@ -221,7 +221,19 @@ inline ucs_status_ptr_t recv_nb(entity &e, void *data, size_t length, ucp_tag_t 
     return ucp_tag_recv_nbx(e.worker, data, length, tag, ~ucp_tag_t(0), &param);
 }
 
-// A message from `ep` of `from` to `to`, checked.
+// Has `callback` called with `arg` for active messages of this id.
+inline ucs_status_t set_am_handler(ucp_worker_h worker, unsigned id,
+                                   ucp_am_recv_callback_t callback, void *arg = nullptr)
+{
+    ucp_am_handler_param_t p = {};
+    p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                   UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    p.id = id;
+    p.cb = callback;
+    p.arg = arg;
+    return ucp_worker_set_am_recv_handler(worker, &p);
+}
+
 // Of a receive that calls back from progress alone.
 inline ucp_request_param_t called_later(ucp_am_recv_data_nbx_callback_t callback, void *arg)
 {
@@ -233,6 +245,7 @@ inline ucp_request_param_t called_later(ucp_am_recv_data_nbx_callback_t callback
     return p;
 }
 
+// A message from `ep` of `from` to `to`, checked.
 inline void ping(entity &from, ucp_ep_h ep, entity &to, size_t length = 8, ucp_tag_t tag = 7)
 {
     std::vector<char> out(length), in(length, 0);

@@ -209,13 +209,9 @@ TEST_F(wire_fuzz, messages)
 {
     ucp_ep_h ep = loopback();
     char memory[4096] = "";
-    ucp_am_handler_param_t handler = {};
-    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB;
-    handler.id = 1;
-    handler.cb = [](void *, const void *, size_t, void *, size_t, const ucp_am_recv_param_t *) {
-        return UCS_OK;
-    };
-    ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(entity_->worker, &handler));
+    auto on_message = [](void *, const void *, size_t, void *, size_t,
+                         const ucp_am_recv_param_t *) { return UCS_OK; };
+    ASSERT_EQ(UCS_OK, set_am_handler(entity_->worker, 1, on_message));
     for (int i = 0; i < rounds_; ++i) {
         const ucp::am_handler_entry &row = ucp::am_handlers[below(ucp::am_handler_count)];
         std::vector<char> data(below(below(4) ? 128 : 2048));

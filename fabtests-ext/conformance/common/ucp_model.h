@@ -25,16 +25,12 @@ class side {
   public:
     explicit side(const options &o) : self_(o), active_(self_.worker, messages)
     {
-        ucp_am_handler_param_t p = {};
-        p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                       UCP_AM_HANDLER_PARAM_FIELD_ARG;
-        p.id = farewell;
-        p.cb = [](void *arg, const void *, size_t, void *, size_t, const ucp_am_recv_param_t *) {
+        auto on_message = [](void *arg, const void *, size_t, void *, size_t,
+                             const ucp_am_recv_param_t *) {
             static_cast<side *>(arg)->close();
             return UCS_OK;
         };
-        p.arg = this;
-        REQUIRE(ucp_worker_set_am_recv_handler(self_.worker, &p) == UCS_OK);
+        REQUIRE(set_am_handler(self_.worker, farewell, on_message, this) == UCS_OK);
     }
 
     static void meet(side &a, side &b)

@@ -26,20 +26,15 @@ class active_messages {
   public:
     active_messages(ucp_worker_h worker, unsigned id) : worker_(worker)
     {
-        ucp_am_handler_param_t p = {};
-        p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                       UCP_AM_HANDLER_PARAM_FIELD_ARG;
-        p.id = id;
-        p.cb = [](void *arg, const void *header, size_t header_length, void *data, size_t length,
-                  const ucp_am_recv_param_t *param) {
+        auto on_message = [](void *arg, const void *header, size_t header_length, void *data,
+                             size_t length, const ucp_am_recv_param_t *param) {
             am_header h;
             REQUIRE(header_length == sizeof(h));
             memcpy(&h, header, sizeof(h));
             REQUIRE(length == h.length);
             return static_cast<active_messages *>(arg)->on_message(h, data, param->recv_attr);
         };
-        p.arg = this;
-        REQUIRE(ucp_worker_set_am_recv_handler(worker, &p) == UCS_OK);
+        REQUIRE(set_am_handler(worker, id, on_message, this) == UCS_OK);
     }
     active_messages(const active_messages &) = delete;
 

@@ -394,19 +394,14 @@ TEST_P(ucp_client_server, s36_am_header_is_copied_while_waiting)
         std::string header;
         size_t length = 0;
     } got;
-    ucp_am_handler_param_t handler = {};
-    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                         UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    handler.id = 3;
-    handler.arg = &got;
-    handler.cb = [](void *arg, const void *header, size_t header_length, void *, size_t length,
-                    const ucp_am_recv_param_t *) {
+    auto on_message = [](void *arg, const void *header, size_t header_length, void *, size_t length,
+                         const ucp_am_recv_param_t *) {
         auto *a = static_cast<arrived *>(arg);
         a->header.assign(static_cast<const char *>(header), header_length);
         a->length = length;
         return UCS_OK;
     };
-    ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(s.worker, &handler));
+    ASSERT_EQ(UCS_OK, set_am_handler(s.worker, 3, on_message, &got));
     for (size_t length : {size_t(0), size_t(100), size_t(4000)}) {
         got = {};
         ucp_ep_h client = nullptr, accepted = nullptr;

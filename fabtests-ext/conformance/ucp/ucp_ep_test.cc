@@ -471,12 +471,7 @@ TEST_P(ucp_segments, b054_headers_fit_the_smaller_one)
     ASSERT_LT(most, 2048u);
     ASSERT_LT(most, max_am_header(*large_));
     header_seen seen;
-    ucp_am_handler_param_t p = {};
-    p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                   UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    p.cb = header_seen::handler;
-    p.arg = &seen;
-    ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(small_->worker, &p));
+    ASSERT_EQ(UCS_OK, set_am_handler(small_->worker, 0, header_seen::handler, &seen));
     std::vector<char> header(max_am_header(*large_)), data(100000);
     for (size_t i = 0; i < header.size(); ++i) {
         header[i] = static_cast<char>(i * 7);

@@ -81,13 +81,7 @@ TEST_P(ucp_mt, threads_send_active_messages)
             return UCS_OK;
         }
     } got;
-    ucp_am_handler_param_t h = {};
-    h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                   UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    h.id = 1;
-    h.cb = sink::cb;
-    h.arg = &got;
-    ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(b().worker, &h));
+    ASSERT_EQ(UCS_OK, set_am_handler(b().worker, 1, sink::cb, &got));
     const size_t lens[] = {8, 3000, 20000};
     std::atomic<int> good{0};
     run([&](int t) {

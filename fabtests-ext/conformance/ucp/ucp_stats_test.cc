@@ -76,15 +76,12 @@ TEST_P(ucp_stats, active_messages)
     static int arrived;
     arrived = 0;
     json report = report_of([&] {
-        ucp_am_handler_param_t handler = {};
-        handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB;
-        handler.id = 3;
-        handler.cb = [](void *, const void *, size_t, void *, size_t,
-                        const ucp_am_recv_param_t *) -> ucs_status_t {
+        auto on_message = [](void *, const void *, size_t, void *, size_t,
+                             const ucp_am_recv_param_t *) -> ucs_status_t {
             ++arrived;
             return UCS_OK;
         };
-        ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(b().worker, &handler));
+        ASSERT_EQ(UCS_OK, set_am_handler(b().worker, 3, on_message));
         std::vector<char> data = pattern(64);
         ucp_request_param_t p = {};
         for (int i = 0; i < 7; ++i) {

@@ -83,12 +83,7 @@ class member {
         o.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_STREAM;
         o.config = {{"RNDV_THRESH", "50000"}}; // half of the long ones
         self = std::make_unique<entity>(o);
-        ucp_am_handler_param_t p = {};
-        p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                       UCP_AM_HANDLER_PARAM_FIELD_ARG;
-        p.cb = on_active;
-        p.arg = this;
-        EXPECT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(self->worker, &p));
+        EXPECT_EQ(UCS_OK, set_am_handler(self->worker, 0, on_active, this));
     }
 
     void send(unsigned to, unsigned kind, size_t length)

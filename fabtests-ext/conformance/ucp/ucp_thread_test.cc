@@ -174,17 +174,12 @@ TEST_P(ucp_threads, one_sleeps_while_another_receives)
     ucp_ep_h to_b;
     ASSERT_EQ(UCS_OK, create_ep(a, b.address(), &to_b));
     std::atomic<void *> desc{nullptr};
-    ucp_am_handler_param_t handler = {};
-    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                         UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    handler.id = 1;
-    handler.arg = &desc;
-    handler.cb = [](void *arg, const void *, size_t, void *data, size_t,
-                    const ucp_am_recv_param_t *) {
+    auto on_message = [](void *arg, const void *, size_t, void *data, size_t,
+                         const ucp_am_recv_param_t *) {
         *static_cast<std::atomic<void *> *>(arg) = data;
         return UCS_INPROGRESS;
     };
-    ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(b.worker, &handler));
+    ASSERT_EQ(UCS_OK, set_am_handler(b.worker, 1, on_message, &desc));
     int fd;
     ASSERT_EQ(UCS_OK, ucp_worker_get_efd(b.worker, &fd));
     std::atomic<bool> stop{false};

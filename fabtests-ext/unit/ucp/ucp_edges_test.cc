@@ -127,15 +127,12 @@ class ucp_edges : public testing::TestWithParam<const char *> {
 
     void set_handlers()
     {
-        ucp_am_handler_param_t h = {};
-        h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB;
-        h.id = 1;
-        h.cb = [](void *, const void *, size_t, void *, size_t length,
-                  const ucp_am_recv_param_t *) {
+        auto on_message = [](void *, const void *, size_t, void *, size_t length,
+                             const ucp_am_recv_param_t *) {
             EXPECT_LE(length, ucp::wire::max_message);
             return UCS_OK;
         };
-        ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(b->worker, &h));
+        ASSERT_EQ(UCS_OK, set_am_handler(b->worker, 1, on_message));
         auto old = [](void *, void *, size_t, ucp_ep_h, unsigned) { return UCS_OK; };
         ASSERT_EQ(UCS_OK, ucp_worker_set_am_handler(b->worker, 2, old, nullptr, 0));
     }

@@ -176,17 +176,13 @@ TEST_P(ucp_proto, fast_completion_copies_what_would_hold_the_buffer)
     choose(ucp::SIZE_INF, 1000);
     lane->hold_completions(true);
     auto out = pattern(20000);
-    ucp_am_handler_param_t h = {};
-    int arrived = 0;
-    h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                   UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    h.id = 1;
-    h.arg = &arrived;
-    h.cb = [](void *arg, const void *, size_t, void *, size_t, const ucp_am_recv_param_t *) {
+    auto on_message = [](void *arg, const void *, size_t, void *, size_t,
+                         const ucp_am_recv_param_t *) {
         ++*static_cast<int *>(arg);
         return UCS_OK;
     };
-    ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(b->worker, &h));
+    int arrived = 0;
+    ASSERT_EQ(UCS_OK, set_am_handler(b->worker, 1, on_message, &arrived));
     for (bool fast : {true, false}) {
         ucp_request_param_t p = {};
         p.op_attr_mask = fast ? UCP_OP_ATTR_FLAG_FAST_CMPL : 0;

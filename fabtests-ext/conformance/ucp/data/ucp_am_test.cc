@@ -503,16 +503,12 @@ TEST_P(ucp_am, b081_workers_have_handlers_of_their_own)
     ucp_worker_release_address(other, attr.address);
     set();
     int others = 0; // of the same id
-    ucp_am_handler_param_t p = {};
-    p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                   UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    p.id = 1;
-    p.arg = &others;
-    p.cb = [](void *arg, const void *, size_t, void *, size_t, const ucp_am_recv_param_t *) {
+    auto on_message = [](void *arg, const void *, size_t, void *, size_t,
+                         const ucp_am_recv_param_t *) {
         ++*static_cast<int *>(arg);
         return UCS_OK;
     };
-    ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(other, &p));
+    ASSERT_EQ(UCS_OK, set_am_handler(other, 1, on_message, &others));
     ucp_request_param_t none = {};
     for (int i = 0; i < 3; ++i) {
         EXPECT_EQ(UCS_OK, finish(ucp_am_send_nbx(to_other, 1, nullptr, 0, "other", 5, &none)));

@@ -136,13 +136,8 @@ TEST_P(ucp_huge, active_messages)
         ucs_status_ptr_t fetch = nullptr;
         bool came = false;
     } got{b().worker};
-    ucp_am_handler_param_t h = {};
-    h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                   UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    h.id = 1;
-    h.arg = &got;
-    h.cb = [](void *arg, const void *, size_t, void *data, size_t length,
-              const ucp_am_recv_param_t *) {
+    auto on_message = [](void *arg, const void *, size_t, void *data, size_t length,
+                         const ucp_am_recv_param_t *) {
         auto *g = static_cast<arrival *>(arg);
         ucp_request_param_t p = {};
         g->length = length;
@@ -150,7 +145,7 @@ TEST_P(ucp_huge, active_messages)
         g->came = true;
         return UCS_INPROGRESS;
     };
-    ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(b().worker, &h));
+    ASSERT_EQ(UCS_OK, set_am_handler(b().worker, 1, on_message, &got));
     moves([&](char *from, char *to, size_t length) {
         got.to = to;
         got.came = false;

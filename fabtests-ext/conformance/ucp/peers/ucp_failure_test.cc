@@ -629,16 +629,12 @@ TEST_P(ucp_failure_half, an_active_message)
 {
     ASSERT_NO_FATAL_FAILURE(start(active));
     int calls = 0;
-    ucp_am_handler_param_t h = {};
-    h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                   UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    h.id = 5;
-    h.arg = &calls;
-    h.cb = [](void *arg, const void *, size_t, void *, size_t, const ucp_am_recv_param_t *) {
+    auto on_message = [](void *arg, const void *, size_t, void *, size_t,
+                         const ucp_am_recv_param_t *) {
         ++*static_cast<int *>(arg);
         return UCS_OK;
     };
-    ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(e->worker, &h));
+    ASSERT_EQ(UCS_OK, set_am_handler(e->worker, 5, on_message, &calls));
     ASSERT_NE(nullptr, arrived(small));
     end();
     EXPECT_EQ(0, calls);

@@ -174,17 +174,13 @@ TEST_P(ucp_stranger, does_not_add_to_an_active_message)
 {
     connect_peer();
     std::vector<char> out = pattern(length), in;
-    ucp_am_handler_param_t h = {};
-    h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                   UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    h.id = 1;
-    h.arg = &in;
-    h.cb = [](void *arg, const void *, size_t, void *data, size_t n, const ucp_am_recv_param_t *) {
+    auto on_message = [](void *arg, const void *, size_t, void *data, size_t n,
+                         const ucp_am_recv_param_t *) {
         auto *bytes = static_cast<char *>(data);
         static_cast<std::vector<char> *>(arg)->assign(bytes, bytes + n);
         return UCS_OK;
     };
-    ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(victim->worker, &h));
+    ASSERT_EQ(UCS_OK, set_am_handler(victim->worker, 1, on_message, &in));
     ucp_request_param_t p = {};
     void *s = ucp_am_send_nbx(of_peer, 1, nullptr, 0, out.data(), out.size(), &p);
     add_to_message(ucp::AM_ID_AM_MIDDLE);
