@@ -15,8 +15,9 @@ give_objects()
         [ ! -d "$directory" ] || there+=("$directory")
     done
     mkdir -p "$folder/objects" || return 1
-    [ ${#there[@]} -eq 0 ] || find "${there[@]}" \( -name '*.o' -o -name '*.lo' -o -name .dirstamp \) -print0 |
-        tar --null -T - -c | tar -C "$folder/objects" -x || return 1
+    # unity/*.cc: what the objects of whole folders are compiled from.
+    [ ${#there[@]} -eq 0 ] || find "${there[@]}" \( -name '*.o' -o -name '*.lo' -o -name .dirstamp \
+        -o -path 'unity/*.cc' \) -print0 | tar --null -T - -c | tar -C "$folder/objects" -x || return 1
     cat >"$folder/take.mk" <<TAKE
 ifneq (\$(wildcard config.status),)
 ifneq (\$(CURDIR),$(pwd -P))
