@@ -5,6 +5,7 @@
 #pragma once
 
 #include "fabtests-ext/common/fabric_app.h"
+#include "fabtests-ext/common/ucp_entity.h"
 
 #include "prov/ucxlike/wire.h"
 #include "ucp/connect/greeting.h"
@@ -57,13 +58,7 @@ class liar {
         ucp_worker_params_t w = {};
         REQUIRE_EQ(ucp_worker_create(context_, &w, &worker_), UCS_OK);
         for (unsigned id = 0; id < wire::am_last; ++id) {
-            ucp_am_handler_param_t h = {};
-            h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                           UCP_AM_HANDLER_PARAM_FIELD_ARG;
-            h.id = id;
-            h.cb = arrived;
-            h.arg = this;
-            REQUIRE_EQ(ucp_worker_set_am_recv_handler(worker_, &h), UCS_OK);
+            REQUIRE_EQ(ucp_test::set_am_handler(worker_, id, arrived, this), UCS_OK);
         }
     }
 

@@ -148,14 +148,8 @@ bool run_of_all::open()
     }
     int fd = -1;
     am_data_.assign(large, 0);
-    ucp_am_handler_param_t handler = {};
-    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                         UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    handler.id = am_id;
-    handler.cb = on_am;
-    handler.arg = this;
     return works("get_efd", ucp_worker_get_efd(workers_[0], &fd)) &&
-           works("set_am_recv_handler", ucp_worker_set_am_recv_handler(workers_[1], &handler));
+           works("set_am_recv_handler", ucp_test::set_am_handler(workers_[1], am_id, on_am, this));
 }
 
 bool run_of_all::connect()
