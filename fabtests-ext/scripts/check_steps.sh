@@ -55,7 +55,7 @@ failed_cases()
         /^ *\[ RUN      \]/ { lines = 0 }
         { line[lines++] = $0 }
         /^ *\[  FAILED  \] .* \([0-9]+ ms\)$/ { for (i = 0; i < lines; i++) print line[i]; found = 1; next }
-        /WARNING: ThreadSanitizer|ERROR: [A-Za-z]*Sanitizer|: runtime error: / { if (lines > 1) print line[0]; reported = 40 }
+        /WARNING: ThreadSanitizer|ERROR: [A-Za-z]*Sanitizer|: runtime error: / { if (reported <= 0 && lines > 1) print line[0]; reported = 40 }
         /^not ok - / { script = 1 }
         /^(ok|skip) - / { script = 0 }
         reported > 0 || script { print; found = 1; reported--; lines = 1 }
@@ -313,7 +313,7 @@ aarch64_suites()
 # Most of it compiles. The tests for Debian 13 wait more than they compute.
 begin_aarch64()
 {
-    note "beside F: for aarch64 with Debian's cross compiler"
+    note "begun, and waited for in G: for aarch64 with Debian's cross compiler"
     mkdir -p "$build/aarch64" || exit 1
     begin_long aarch64.log aarch64_suites
     emulating=$begun
