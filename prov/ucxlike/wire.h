@@ -335,11 +335,11 @@ inline bool parse(const void *bytes, size_t length, notice &n)
     if (length != sizeof(n)) {
         return false;
     }
-    const uint8_t *who = static_cast<const uint8_t *>(bytes) + offsetof(notice, who);
+    const uint8_t *said = static_cast<const uint8_t *>(bytes) + offsetof(notice, who);
     memcpy(&n, bytes, sizeof(n));
     return n.magic == notice::right_magic && (n.kind == notice::here || n.kind == notice::leaves) &&
            n.roles && !(n.roles & ~(notice::sends | notice::receives)) &&
-           read_hello(who, &n.who) == ucs::spoken::ours && n.who.port && n.who.id;
+           read_hello(said, &n.who) == ucs::spoken::ours && n.who.port && n.who.id;
 }
 
 // Of a group's name and id.

@@ -136,7 +136,8 @@ struct cm_connections {
     void release(cm_connection *connection) noexcept; // of one user
     void release_request(uint64_t connection) noexcept;
     void share_no_more(const cm_connection *connection) noexcept;
-    // One without users, or whose last notices have all been told, goes in the next round.
+    // A connection without users, or one that has told all its last notices, is destroyed in the
+    // next round.
     void retire(cm_connection *connection) noexcept;
     void on_lane_failed(uct_ep_h lane) noexcept
     {
