@@ -252,7 +252,7 @@ TEST_P(ucp_protocols, bcopy_thresh_moves_what_is_copied)
 
 TEST_P(ucp_protocols, bcopy_bw_and_rndv_perf_diff_move_what_is_expected_to_pay)
 {
-    size_t rndv = on_node() ? 47000 : 96000, zcopy = 8000; // about, by default
+    size_t rndv = on_node() ? 107000 : 96000, zcopy = 8000; // about, by default
     auto is = [&](const char *name, std::pair<std::string, std::string> setting, size_t least,
                   size_t most) {
         ranges({std::move(setting)}, [&](const auto &rows) {

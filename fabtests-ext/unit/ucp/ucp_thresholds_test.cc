@@ -97,6 +97,18 @@ TEST(ucp_thresholds, on_a_node_nothing_is_sent_from_where_it_is)
     EXPECT_NE(SIZE_INF, thresholds_of(fabric, segment).zcopy);
 }
 
+TEST(ucp_thresholds, in_shared_memory_a_fragment_is_copied_out_while_the_next_is_copied_in)
+{
+    constexpr size_t many = 32 * fragment;
+    message_costs c = costs_of(node, node, fragment, 0);
+    EXPECT_NEAR(at(c.copy, fragment), at(c.fragments, fragment), at(c.copy, fragment) / 5);
+    EXPECT_LT(at(c.fragments, many), 0.75 * at(c.copy, many));
+    lane_figures own = node;
+    own.cls = tl_class::self;
+    c = costs_of(own, own, fragment, 0);
+    EXPECT_GT(at(c.fragments, many), at(c.copy, many)) << "one processor does both";
+}
+
 TEST(ucp_thresholds, memory_that_the_receiver_maps_is_read_sooner)
 {
     chosen t = thresholds_of(node, fragment);
@@ -164,7 +176,7 @@ TEST(ucp_thresholds, no_receiver_holds_more_than_a_MiB_that_it_did_not_ask_for)
     lane_figures far = fabric;
     far.latency = 1;
     EXPECT_EQ(1u << 20, thresholds_of(far, segment).rndv);
-    EXPECT_EQ(1u << 20, thresholds_of(node, fragment, 1e30).rndv) << "copies that cost nothing";
+    EXPECT_EQ(1u << 20, thresholds_of(fabric, 1 << 22, 1e30).rndv) << "copies that cost nothing";
 }
 
 // Those that the manual names, within a tenth: what the transports of this library say of
@@ -179,7 +191,7 @@ TEST(ucp_thresholds, are_about_those_of_the_manual)
     lane_figures sm{
         .cls = tl_class::shm, .overhead = 1e-8, .latency = 8e-8, .bandwidth = 12179 * MiB};
     near(4096, thresholds_of(sm, fragment, 0, 1).rndv_mapped);
-    near(46 << 10, thresholds_of(sm, fragment, 0, 1).rndv);
+    near(105 << 10, thresholds_of(sm, fragment, 0, 1).rndv);
     lane_figures tcp{
         .cls = tl_class::net, .overhead = 2e-6, .latency = 1.6e-6, .bandwidth = 4 * GB};
     near(8192, thresholds_of(tcp, segment, 0, 1).zcopy);

@@ -184,7 +184,7 @@ constexpr field fields[] = {
     {"RNDV_THRESH", "auto",
      "Message size from which the rendezvous protocol is used. auto: from where it is expected to "
      "take no longer, by the speed of the transport, UCX_BCOPY_BW and UCX_RNDV_PERF_DIFF: some 4 "
-     "KiB over shared memory, there 46 KiB for memory that ucp_mem_map() did not allocate, 90 KiB "
+     "KiB over shared memory, there 105 KiB for memory that ucp_mem_map() did not allocate, 90 KiB "
      "over tcp, 17 KiB over fabrics of 200 Gb/s, more over slower ones; at most 1 MiB, and for "
      "tagged messages not below what goes short. UCX_PROTO_INFO=y prints it. 0: always. inf: "
      "never. A list like intra:8k,inter:inf gives one size for shared memory and self and one for "

@@ -17,8 +17,8 @@ constexpr double rndv_work = 0.4e-6;                 // to announce memory, matc
 constexpr double served_work = 1.8e-6;               // the peer's, for a message instead of a read
 // To have the kernel read another process's memory: for each read, and for each byte the walk
 // through its pages. While it lasts, the other process waits for the lock of its page table.
-constexpr double kernel_read = 4e-6;
-constexpr double kernel_walk = 0.03e-9;
+constexpr double kernel_read = 3.5e-6;
+constexpr double kernel_walk = 0.013e-9;
 
 // What no receiver has to hold that did not ask for it, however slow a rendezvous is.
 constexpr size_t longest_eager = 1 << 20;
@@ -44,6 +44,15 @@ cost read_of(const lane_figures &lane, bool mapped)
     default: // the request and the bytes
         return {lane.overhead + 2 * lane.latency, wire};
     }
+}
+
+// In shared memory the receiver copies a fragment out while the sender copies the next one in.
+cost fragments_of(tl_class cls, const cost &one, double in, double out, size_t fragment)
+{
+    if (cls != tl_class::shm) {
+        return one;
+    }
+    return {one.c + std::min(in, out) * static_cast<double>(fragment), std::max(in, out)};
 }
 
 // Over sockets the target answers each with a message of its own. Messages are answered once for
@@ -89,8 +98,9 @@ message_costs costs_of(const lane_figures &am, const lane_figures &rma, size_t f
     message_costs c;
     // On a node the copy into the receiver's queue is the transfer.
     c.copy = {message(am), (on_node(am.cls) ? wire : copy + wire) + copy};
-    c.fragments = {c.copy.c, c.copy.m + further};
-    c.zcopy = on_node(am.cls) ? c.fragments : cost{message(am), wire + copy};
+    c.fragments = fragments_of(am.cls, c.copy, wire, copy, fragment);
+    c.fragments.m += further;
+    c.zcopy = on_node(am.cls) ? c.copy : cost{message(am), wire + copy};
     c.zcopy.c += zcopy_work + lookup;
     // The announcement, and the answer that the sender waits for.
     cost around = {
