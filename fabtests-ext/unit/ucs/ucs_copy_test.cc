@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies of a few bytes: all of them arrive, and nothing beside them changes.
+// All bytes of a copy arrive, and nothing beside them changes.
 #include "ucs/copy.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace {
@@ -40,6 +43,54 @@ TEST(copy_small, copies_so_many_bytes_and_no_more)
 TEST(copy_pieces, copies_so_many_bytes_and_no_more)
 {
     expect_exact(16, [](char *to, const char *from, size_t n) { ucs::copy_pieces(to, from, n); });
+}
+
+// From an address, to one that lies so many bytes behind it in its page.
+void expect_exact_behind(size_t behind, size_t length)
+{
+    constexpr size_t page = 4096;
+    constexpr char untouched = 0x5a;
+    std::vector<char> memory(2 * (length + 2 * page), untouched);
+    char *from = memory.data() + (page - reinterpret_cast<uintptr_t>(memory.data()) % page);
+    char *to = from + (length / page + 1) * page + behind;
+    for (size_t i = 0; i < length; ++i) {
+        from[i] = static_cast<char>(i * 7 + i / 251);
+    }
+    std::vector<char> sent(from, from + length);
+    ucs::copy(to, from, length);
+    EXPECT_TRUE(std::equal(sent.begin(), sent.end(), to));
+    EXPECT_EQ(untouched, to[-1]);
+    EXPECT_EQ(untouched, to[length]);
+}
+
+TEST(copy, copies_so_many_bytes_and_no_more_wherever_they_lie)
+{
+    for (size_t behind : {0, 1, 24, 31, 32, 4095}) {
+        for (size_t length : {0, 1, 2047, 2048, 2049, 4095, 4096, 4097, 6145, 70001, 600000}) {
+            SCOPED_TRACE(std::to_string(behind) + " behind, " + std::to_string(length) + " bytes");
+            expect_exact_behind(behind, length);
+        }
+    }
+}
+
+TEST(copy, knows_what_some_processors_copy_slowly)
+{
+    constexpr size_t least = 2049, most = 512 << 10;
+    alignas(4096) static char memory[3 * 4096];
+    char *at = memory + 4096;
+    for (ptrdiff_t from = 0; from < 200; from += 8) {
+        EXPECT_FALSE(ucs::copies_slowly(at + from - 1, at + from, least));
+        EXPECT_FALSE(ucs::copies_slowly(at + from, at + from, least));
+        for (ptrdiff_t page : {-4096, 0, 4096}) {
+            char *to = at + from + page;
+            EXPECT_TRUE(ucs::copies_slowly(to + 1, at + from, least));
+            EXPECT_TRUE(ucs::copies_slowly(to + 31, at + from, most));
+            EXPECT_FALSE(ucs::copies_slowly(to + 32, at + from, least));
+            EXPECT_FALSE(ucs::copies_slowly(to + 8, at + from, 0));
+            EXPECT_FALSE(ucs::copies_slowly(to + 8, at + from, least - 1));
+            EXPECT_FALSE(ucs::copies_slowly(to + 8, at + from, most + 1));
+        }
+    }
 }
 
 TEST(copy_small, takes_null_when_there_is_nothing_to_copy)

@@ -156,7 +156,7 @@ static void scatter(const rx_op *r, const void *data, size_t length)
     auto *from = static_cast<const char *>(data);
     for (size_t i = 0; i < r->count && length; ++i) {
         size_t n = std::min(length, r->iov[i].iov_len);
-        memcpy(r->iov[i].iov_base, from, n);
+        ucs::copy(r->iov[i].iov_base, from, n);
         from += n;
         length -= n;
     }

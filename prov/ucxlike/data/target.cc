@@ -4,6 +4,7 @@
 #include "prov/ucxlike/data/atomic.h"
 #include "prov/ucxlike/data/rma.h"
 #include "prov/ucxlike/data/tx.h"
+#include "ucs/copy.h"
 #include "ucs/log.h"
 
 namespace ucxlike {
@@ -116,7 +117,7 @@ ucs_status_t write_arrived(conn *from, const wire::message &m, void *data, size_
                      false);
     }
     if (length) {
-        memcpy(at, data, length);
+        ucs::copy(at, data, length);
     }
     written(from, m, at, 0);
     return UCS_OK;
@@ -167,7 +168,7 @@ ucs_status_t read_data_arrived(conn *from, const wire::message &m, void *data, s
     auto *at = static_cast<const char *>(data);
     for (size_t i = 0; i < op->count; ++i) {
         if (op->iov[i].length) {
-            memcpy(op->iov[i].buffer, at, op->iov[i].length);
+            ucs::copy(op->iov[i].buffer, at, op->iov[i].length);
         }
         at += op->iov[i].length;
     }

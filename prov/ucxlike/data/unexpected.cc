@@ -4,6 +4,7 @@
 #include "prov/ucxlike/data/rx.h"
 
 #include "prov/ucxlike/queue/cq.h"
+#include "ucs/copy.h"
 
 #include <cstdlib>
 
@@ -38,7 +39,7 @@ ucs_status_t rx_queue::keep(msg_in *u, conn *from, const wire::message &m, void 
         return UCS_OK;
     }
     if (length) {
-        memcpy(u->bytes, data, length);
+        ucs::copy(u->bytes, data, length);
     }
     return UCS_OK;
 }

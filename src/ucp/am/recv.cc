@@ -14,6 +14,7 @@
 #include "ucp/proto/proto.h"
 #include "ucp/rndv/rndv.h"
 #include "ucs/check.h"
+#include "ucs/copy.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -124,7 +125,7 @@ UCS_ALWAYS_INLINE ucs_status_t deliver(ucp_worker *worker, const wire::am_hdr &h
 
 void store(partial *part, size_t offset, const void *bytes, size_t length) noexcept
 {
-    memcpy(static_cast<char *>(part->desc->data) + offset, bytes, length);
+    ucs::copy(static_cast<char *>(part->desc->data) + offset, bytes, length);
 }
 
 void whole(ucp_worker *worker, partial *in_table) noexcept
@@ -320,7 +321,7 @@ ucs_status_t am_first_handler(void *arg, void *data, size_t length, unsigned)
     if (header_len != 0) {
         memcpy(part.header, header, header_len);
     }
-    memcpy(part.desc->data, header + header_len, n);
+    ucs::copy(part.desc->data, header + header_len, n);
     part_begun(worker, &(worker->proto->partials[part.key] = part));
     return UCS_OK;
 }

@@ -57,7 +57,8 @@ size_t pack_single(void *dest, void *arg)
     if (p->dt) {
         at += p->dt->pack(at, p->length);
     } else if (p->length != 0) {
-        at = static_cast<char *>(memcpy(at, p->data, p->length)) + p->length;
+        ucs::copy(at, p->data, p->length);
+        at += p->length;
     }
     if (p->hdr.header_len != 0) {
         memcpy(at, p->header, p->hdr.header_len);

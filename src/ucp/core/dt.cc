@@ -100,7 +100,7 @@ size_t dt_iter::pack(void *dest, size_t max) noexcept
     switch (kind_) {
     case kind::contig:
         if (n) {
-            memcpy(dest, u_.contig + offset_, n);
+            ucs::copy(dest, u_.contig + offset_, n);
         }
         offset_ += n;
         return n;
@@ -111,7 +111,7 @@ size_t dt_iter::pack(void *dest, size_t max) noexcept
             const ucp_dt_iov_t &e = u_.iov.v[u_.iov.index];
             size_t skip = offset_ - u_.iov.start;
             size_t part = std::min(n - done, e.length - skip);
-            memcpy(static_cast<char *>(dest) + done, static_cast<char *>(e.buffer) + skip, part);
+            ucs::copy(static_cast<char *>(dest) + done, static_cast<char *>(e.buffer) + skip, part);
             done += part;
             rewind(offset_ + part);
         }
@@ -145,8 +145,8 @@ ucs_status_t dt_iter::unpack_other(size_t offset, const void *src, size_t length
             const ucp_dt_iov_t &e = u_.iov.v[u_.iov.index];
             size_t skip = offset_ - u_.iov.start;
             size_t part = std::min(length - done, e.length - skip);
-            memcpy(static_cast<char *>(e.buffer) + skip, static_cast<const char *>(src) + done,
-                   part);
+            ucs::copy(static_cast<char *>(e.buffer) + skip, static_cast<const char *>(src) + done,
+                      part);
             done += part;
             rewind(offset_ + part);
         }

@@ -9,6 +9,7 @@
 #include "ucp/mem/mem.h"
 #include "ucp/proto/proto.h"
 #include "ucs/compiler.h"
+#include "ucs/copy.h"
 
 #include <cstring>
 #include <utility>
@@ -28,7 +29,7 @@ inline size_t pack_word_and_buffer(void *dest, void *arg)
     auto *p = static_cast<word_and_buffer *>(arg);
     memcpy(dest, &p->word, sizeof(p->word));
     if (p->length != 0) {
-        memcpy(static_cast<char *>(dest) + sizeof(p->word), p->data, p->length);
+        ucs::copy(static_cast<char *>(dest) + sizeof(p->word), p->data, p->length);
     }
     return sizeof(p->word) + p->length;
 }

@@ -68,7 +68,7 @@ recv_desc *desc_pool::keep_long(void *msg, size_t head, size_t length, unsigned 
     }
     recv_desc *desc = get(length);
     if (desc) {
-        memcpy(desc->data, data, length);
+        ucs::copy(desc->data, data, length);
     }
     return desc;
 }

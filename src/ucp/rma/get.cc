@@ -6,6 +6,7 @@
 #include "ucp/rma/dispatch.h"
 #include "ucp/rma/native.h"
 #include "ucp/rma/sgl.h"
+#include "ucs/copy.h"
 
 #include <algorithm>
 #include <atomic>
@@ -69,7 +70,7 @@ struct get_operation : rma_operation {
     static void at_mapped(const rma_args &a, const char *from, size_t length) noexcept
     {
         std::atomic_thread_fence(std::memory_order_acquire);
-        memcpy(a.buffer, from, length);
+        ucs::copy(a.buffer, from, length);
     }
     static ucs_status_t at_once(const rma_args &, size_t) noexcept
     {

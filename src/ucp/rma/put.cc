@@ -6,6 +6,7 @@
 #include "ucp/rma/dispatch.h"
 #include "ucp/rma/native.h"
 #include "ucp/rma/sgl.h"
+#include "ucs/copy.h"
 
 #include <algorithm>
 #include <atomic>
@@ -145,7 +146,7 @@ struct put_operation : rma_operation {
 
     static void at_mapped(const rma_args &a, char *to, size_t length) noexcept
     {
-        memcpy(to, a.buffer, length);
+        ucs::copy(to, a.buffer, length);
         std::atomic_thread_fence(std::memory_order_release);
     }
     static ucs_status_t at_once(const rma_args &a, size_t length) noexcept

@@ -11,6 +11,7 @@
 #include "ucp/proto/proto.h"
 #include "ucp/tag/tag.h"
 #include "ucs/check.h"
+#include "ucs/copy.h"
 
 #include <cstring>
 
@@ -84,7 +85,7 @@ void store(partial *part, size_t offset, const void *bytes, size_t length) noexc
     if (part->req) {
         part_unpack(part, offset, bytes, length);
     } else {
-        memcpy(static_cast<char *>(part->desc->data) + offset, bytes, length);
+        ucs::copy(static_cast<char *>(part->desc->data) + offset, bytes, length);
     }
 }
 
@@ -289,7 +290,7 @@ UCS_ALWAYS_INLINE ucs_status_t arrived(ucp_worker *worker, uint64_t tag, void *m
 void keep_first(worker_proto *proto, partial *part, recv_desc *desc, const wire::tag_first_hdr &hdr,
                 const char *payload, size_t length)
 {
-    memcpy(desc->data, payload, length);
+    ucs::copy(desc->data, payload, length);
     desc->what = recv_desc::content::tag_part;
     desc->part = part;
     desc->ep_id = hdr.ep;

@@ -6,6 +6,8 @@
 
 #include "ucs/compiler.h"
 
+#include "ucs/copy.h"
+
 #include <uct/api/uct.h>
 
 #include <cstring>
@@ -16,7 +18,7 @@ namespace uct {
 inline void copy_bytes(void *to, const void *from, size_t length)
 {
     if (UCS_LIKELY(length > 0)) {
-        memcpy(to, from, length);
+        ucs::copy(to, from, length);
     }
 }
 
@@ -65,7 +67,7 @@ inline size_t gather(void *to, const uct_iov_t *iov, size_t count)
 {
     char *end = static_cast<char *>(to);
     for_each_piece(iov, count, [&](const char *from, size_t length, const uct_iov_t &) {
-        memcpy(end, from, length);
+        ucs::copy(end, from, length);
         end += length;
         return true;
     });
@@ -77,7 +79,7 @@ inline void scatter(const uct_iov_t *iov, size_t count, const void *from)
 {
     const char *next = static_cast<const char *>(from);
     for_each_piece(iov, count, [&](char *to, size_t length, const uct_iov_t &) {
-        memcpy(to, next, length);
+        ucs::copy(to, next, length);
         next += length;
         return true;
     });

@@ -164,7 +164,7 @@ unsigned iface::receive(unsigned most)
         if (UCS_LIKELY(length <= inline_size)) {
             ucs::copy_small(d->payload, m.data, length);
         } else {
-            memcpy(d->payload, m.data, length);
+            ucs::copy(d->payload, m.data, length);
         }
         inbox_->release(m);
         ++count;

@@ -2,6 +2,7 @@
 // Requests, what is done for peers, and answers.
 #include "uct/sm/remote_op.h"
 
+#include "ucs/copy.h"
 #include "uct/base/atomic.h"
 #include "uct/sm/iface.h"
 
@@ -122,7 +123,7 @@ bool remote_ops::send_part(remote_op *op)
     memcpy(to, &r, sizeof(r));
     if (in_frame) {
         for_range(*op, op->sent, part, [&](const char *from, size_t n) {
-            memcpy(to + length, from, n);
+            ucs::copy(to + length, from, n);
             length += n;
         });
     }
@@ -301,7 +302,7 @@ bool remote_ops::send_answer(waiting_answer &a)
     if (data) {
         bool known =
             home_.domain.with_memory(a.key, a.address, a.head.length, [&](const char *from) {
-                memcpy(to + length, from, a.head.length);
+                ucs::copy(to + length, from, a.head.length);
                 length += a.head.length;
             });
         a.head.status = known ? UCS_OK : UCS_ERR_INVALID_ADDR;
@@ -320,7 +321,7 @@ void remote_ops::take_data(remote_op *op, size_t offset, const char *data, size_
         return;
     }
     for_range(*op, offset, length, [&](char *to, size_t n) {
-        memcpy(to, data, n);
+        ucs::copy(to, data, n);
         data += n;
     });
 }
