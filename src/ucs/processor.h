@@ -23,4 +23,15 @@ UCS_ALWAYS_INLINE void relax()
 #endif
 }
 
+// Whether `rep movsb`, with which memcpy() and the kernel copy, is slow for some addresses: see
+// lies_badly() in ucs/copy.h.
+UCS_ALWAYS_INLINE bool has_slow_movsb() noexcept
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_is("amdfam19h"); // Zen 3 and 4
+#else
+    return false;
+#endif
+}
+
 } // namespace ucs

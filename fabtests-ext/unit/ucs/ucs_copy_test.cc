@@ -45,14 +45,14 @@ TEST(copy_pieces, copies_so_many_bytes_and_no_more)
     expect_exact(16, [](char *to, const char *from, size_t n) { ucs::copy_pieces(to, from, n); });
 }
 
-// From an address, to one that lies so many bytes behind it in its page.
-void expect_exact_behind(size_t behind, size_t length)
+// From an address, to one that begins so many bytes later in its page.
+void expect_exact_after(size_t later, size_t length)
 {
     constexpr size_t page = 4096;
     constexpr char untouched = 0x5a;
     std::vector<char> memory(2 * (length + 2 * page), untouched);
     char *from = memory.data() + (page - reinterpret_cast<uintptr_t>(memory.data()) % page);
-    char *to = from + (length / page + 1) * page + behind;
+    char *to = from + (length / page + 1) * page + later;
     for (size_t i = 0; i < length; ++i) {
         from[i] = static_cast<char>(i * 7 + i / 251);
     }
@@ -65,10 +65,10 @@ void expect_exact_behind(size_t behind, size_t length)
 
 TEST(copy, copies_so_many_bytes_and_no_more_wherever_they_lie)
 {
-    for (size_t behind : {0, 1, 24, 31, 32, 4095}) {
+    for (size_t later : {0, 1, 24, 31, 32, 4095}) {
         for (size_t length : {0, 1, 2047, 2048, 2049, 4095, 4096, 4097, 6145, 70001, 600000}) {
-            SCOPED_TRACE(std::to_string(behind) + " behind, " + std::to_string(length) + " bytes");
-            expect_exact_behind(behind, length);
+            SCOPED_TRACE(std::to_string(later) + " later, " + std::to_string(length) + " bytes");
+            expect_exact_after(later, length);
         }
     }
 }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "ucs/compiler.h"
-
 #include "ucs/copy.h"
 
 #include <uct/api/uct.h>

@@ -86,6 +86,38 @@ TEST_P(uct_rma, 202_get_zcopy)
     }
 }
 
+// Where one memory begins in its page beside where the other does. Some of it is copied another way
+// (sm/copy.cc).
+TEST_P(uct_rma, zcopy_moves_all_bytes_wherever_they_begin)
+{
+    constexpr size_t page = 4096;
+    auto here = reinterpret_cast<uintptr_t>(local.data());
+    for (size_t later : {0, 8, 31, 32}) {
+        for (size_t length : {4095, 4096, 32769, 90001}) {
+            SCOPED_TRACE(std::to_string(later) + " later, " + std::to_string(length) + " bytes");
+            if (a().has(UCT_IFACE_FLAG_PUT_ZCOPY)) {
+                size_t at = (here - address + later) % page;
+                fill(local, static_cast<unsigned>(length + later));
+                uct_iov_t iov{local.data(), length, local_memh, 0, 1};
+                run([&](uct_completion_t *c) {
+                    return uct_ep_put_zcopy(ep, &iov, 1, address + at, key.rkey, c);
+                });
+                flush();
+                EXPECT_EQ(0, target.compare(at, length, local, 0, length));
+            }
+            if (a().has(UCT_IFACE_FLAG_GET_ZCOPY)) {
+                size_t at = (address - here + later) % page;
+                fill(target, static_cast<unsigned>(length + later + 1));
+                uct_iov_t iov{local.data() + at, length, local_memh, 0, 1};
+                run([&](uct_completion_t *c) {
+                    return uct_ep_get_zcopy(ep, &iov, 1, address, key.rkey, c);
+                });
+                EXPECT_EQ(0, local.compare(at, length, target, 0, length));
+            }
+        }
+    }
+}
+
 // Three blocks of 100 bytes, 256 apart, and one without a gap behind them.
 TEST_P(uct_rma, zcopy_moves_the_blocks_of_an_entry_and_nothing_between_them)
 {
