@@ -3,6 +3,8 @@
 // Order behind a write under way: what came later from the same peer waits until it has landed.
 #include "prov/ucxlike/data/rma.h"
 
+#include "ucs/copy.h"
+
 #include <cstdlib>
 
 namespace ucxlike {
@@ -77,7 +79,7 @@ ucs_status_t defer(conn *c, unsigned am, const wire::message &m, void *data, siz
             list.pop_back();
             return -FI_ENOMEM;
         }
-        memcpy(list.back().bytes, data, length);
+        ucs::copy(list.back().bytes, data, length);
         return 0;
     });
     if (error) {

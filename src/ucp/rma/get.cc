@@ -142,7 +142,7 @@ size_t pack_reply(void *dest, void *arg)
     wire::data_hdr hdr = {r.ep->remote_id, r.initiator, r.sent};
     p->good = access_mapped(r.worker, r.memh, r.address + r.sent, p->length, RIGHT_READ,
                             [&](const char *from) {
-                                memcpy(static_cast<char *>(dest) + sizeof(hdr), from, p->length);
+                                ucs::copy(static_cast<char *>(dest) + sizeof(hdr), from, p->length);
                             });
     if (!p->good) {
         hdr.offset = GET_FAILED;

@@ -111,7 +111,7 @@ size_t pack_small(void *dest, void *arg)
 {
     auto *p = static_cast<put_pack *>(arg);
     memcpy(dest, &p->hdr, sizeof(p->hdr));
-    memcpy(static_cast<char *>(dest) + sizeof(p->hdr), p->data, p->length);
+    ucs::copy(static_cast<char *>(dest) + sizeof(p->hdr), p->data, p->length);
     return sizeof(p->hdr) + p->length;
 }
 
@@ -217,7 +217,7 @@ ucs_status_t rma_put_handler(void *arg, void *data, size_t length, unsigned)
     memcpy(&hdr, data, sizeof(hdr));
     size_t n = length - sizeof(hdr);
     bool good = access_mapped(worker, hdr.memh, hdr.address, n, RIGHT_WRITE, [&](char *to) {
-        memcpy(to, static_cast<char *>(data) + sizeof(hdr), n);
+        ucs::copy(to, static_cast<char *>(data) + sizeof(hdr), n);
     });
     if (!good) {
         if (peer_fault(worker)) {
