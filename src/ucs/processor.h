@@ -23,8 +23,8 @@ UCS_ALWAYS_INLINE void relax()
 #endif
 }
 
-// Whether `rep movsb`, with which memcpy() and the kernel copy, is slow for some addresses: see
-// lies_badly() in ucs/copy.h.
+// Whether `rep movsb`, with which the kernel copies, is slow for some addresses: see
+// is_slow_for_movsb() in ucs/copy.h.
 UCS_ALWAYS_INLINE bool has_slow_movsb() noexcept
 {
 #if defined(__x86_64__)

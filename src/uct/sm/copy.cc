@@ -67,12 +67,13 @@ part write_part(const iface_address &peer, const void *from, uint64_t remote,
     return {copied::done, static_cast<size_t>(n)};
 }
 
-// The kernel copies with `rep movsb`. Where that is slow between the memories of the two processes,
-// their bytes go through memory that lies in its page as the peer's does.
+// The kernel copies with `rep movsb`. Where that is slow from the one process's memory to the
+// other's, the bytes go through a buffer that has the same offset in its page as the peer's memory.
+// Other processors do without: there the second copy would only take time.
 bool wants_detour(uintptr_t to, uintptr_t from, size_t length) noexcept
 {
     constexpr size_t least = 4096; // else the second copy takes as long
-    return length >= least && ucs::lies_badly(to, from) && ucs::has_slow_movsb();
+    return length >= least && ucs::is_slow_for_movsb(to, from) && ucs::has_slow_movsb();
 }
 
 class detour {
@@ -80,17 +81,15 @@ class detour {
     static constexpr size_t size = 32768;
 
     explicit detour(uint64_t remote) noexcept
-        : data_(room_ + (remote - reinterpret_cast<uintptr_t>(room_)) % page)
+        : data_(room_ + (remote - reinterpret_cast<uintptr_t>(room_)) % ucs::movsb_period)
     {
     }
 
     char *data() noexcept { return data_; }
 
   private:
-    static constexpr uintptr_t page = 4096;
-
     char *const data_;
-    char room_[size + page];
+    char room_[size + ucs::movsb_period];
 };
 
 part read_by_detour(const iface_address &peer, void *to, uint64_t remote, size_t length) noexcept

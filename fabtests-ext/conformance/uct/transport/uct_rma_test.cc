@@ -86,8 +86,8 @@ TEST_P(uct_rma, 202_get_zcopy)
     }
 }
 
-// Where one memory begins in its page beside where the other does. Some of it is copied another way
-// (sm/copy.cc).
+// `later`: how much later in its page the destination begins than the source. For some of these
+// offsets sm copies through a buffer (sm/copy.cc).
 TEST_P(uct_rma, zcopy_moves_all_bytes_wherever_they_begin)
 {
     constexpr size_t page = 4096;
