@@ -274,7 +274,7 @@ TEST_P(ucp_am, rendezvous_begins_sooner_for_memory_that_the_peer_can_map)
         (is_rendezvous(plain.data(), middle) ? first : eager) = middle;
     }
     EXPECT_TRUE(!over_sockets || first > 65536) << first;
-    EXPECT_TRUE(!over_shm || first < 131072) << first;
+    EXPECT_TRUE(!over_shm || first < (opts.tls.starts_with("sm") ? 131072 : 65536)) << first;
     EXPECT_EQ(over_shm,
               is_rendezvous(mapped.data, between) && !is_rendezvous(plain.data(), between));
 }
