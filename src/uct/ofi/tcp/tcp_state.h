@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the kernel knows about a TCP connection of the tcp core, whose sockets we do not see: how
-// often it has sent the same bytes again because no acknowledgement came. A peer whose host or
-// link is gone is so told apart from one that is merely busy with something else.
+// often the kernel has sent the same bytes again because no acknowledgement came. That number
+// distinguishes a peer with a lost host or link from a peer that is busy.
 #pragma once
 
 #include "ucs/owned_fd.h"
