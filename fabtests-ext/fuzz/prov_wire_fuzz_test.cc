@@ -195,9 +195,9 @@ TEST_F(prov_wire_fuzz, announcements_are_whole_or_refused)
         }
         EXPECT_EQ(b.size(), sizeof(n));
         EXPECT_EQ(n.magic, wire::notice::right_magic);
-        EXPECT_TRUE(n.who.family == 4 || n.who.family == 6);
-        EXPECT_NE(wire::name_of(n.who).port(), 0);
-        EXPECT_NE(n.who.id, 0u);
+        EXPECT_TRUE(n.sender.family == 4 || n.sender.family == 6);
+        EXPECT_NE(wire::name_of(n.sender).port(), 0);
+        EXPECT_NE(n.sender.id, 0u);
         return true;
     };
     for (int i = 0; i < rounds_; ++i) {
@@ -206,9 +206,9 @@ TEST_F(prov_wire_fuzz, announcements_are_whole_or_refused)
         n.kind = coin() ? wire::notice::here : wire::notice::leaves;
         n.roles = static_cast<uint8_t>(1 + below(3));
         n.members = static_cast<uint16_t>(word());
-        n.who = hello();
-        n.who.port |= 1;
-        n.who.id |= 1;
+        n.sender = hello();
+        n.sender.port |= 1;
+        n.sender.id |= 1;
         bytes b(sizeof(n));
         memcpy(b.data(), &n, sizeof(n));
         ASSERT_TRUE(ok(b));

@@ -118,7 +118,7 @@ struct notice {
     uint8_t kind;
     uint8_t roles;
     uint16_t members; // that the sender knows of, with itself
-    hello who;
+    hello sender;
 };
 static_assert(sizeof(notice) == 48);
 
@@ -335,11 +335,11 @@ inline bool parse(const void *bytes, size_t length, notice &n)
     if (length != sizeof(n)) {
         return false;
     }
-    const uint8_t *said = static_cast<const uint8_t *>(bytes) + offsetof(notice, who);
+    const uint8_t *first = static_cast<const uint8_t *>(bytes) + offsetof(notice, sender);
     memcpy(&n, bytes, sizeof(n));
     return n.magic == notice::right_magic && (n.kind == notice::here || n.kind == notice::leaves) &&
            n.roles && !(n.roles & ~(notice::sends | notice::receives)) &&
-           read_hello(said, &n.who) == ucs::spoken::ours && n.who.port && n.who.id;
+           read_hello(first, &n.sender) == ucs::spoken::ours && n.sender.port && n.sender.id;
 }
 
 // Of a group's name and id.

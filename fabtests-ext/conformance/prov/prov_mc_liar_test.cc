@@ -105,7 +105,7 @@ class stranger {
         wire::notice n = like;
         ucxlike::address a;
         a.in4 = at;
-        n.who = wire::make_hello(a, 4711, 99);
+        n.sender = wire::make_hello(a, 4711, 99);
         say(n);
     }
 
@@ -147,7 +147,7 @@ void lie(crew &all, in_addr host)
     wire::notice told = s.hear(host);
     wire::notice leaves = told, elsewhere = told;
     leaves.kind = wire::notice::leaves;
-    elsewhere.who.id ^= 1;
+    elsewhere.sender.id ^= 1;
     s.say(elsewhere);
     s.say(leaves);
     in_addr other = {

@@ -415,7 +415,7 @@ TEST_P(prov_mc_test, a_join_waits_until_the_others_know_of_it)
         mine.magic = wire::notice::right_magic;
         mine.kind = wire::notice::here;
         mine.roles = wire::notice::sends; // no member connects to it
-        mine.who = wire::make_hello(
+        mine.sender = wire::make_hello(
             ucxlike::address::from(reinterpret_cast<sockaddr *>(&name), sizeof(name)), 1, 1);
         auto say = [&](uint16_t members) {
             mine.members = members;
@@ -432,7 +432,7 @@ TEST_P(prov_mc_test, a_join_waits_until_the_others_know_of_it)
         do {
             say(1);
             REQUIRE(recv(fd, &heard, sizeof(heard), 0) > 0);
-        } while (heard.who.incarnation == mine.who.incarnation || heard.members < 2);
+        } while (heard.sender.incarnation == mine.sender.incarnation || heard.members < 2);
         uint32_t type = 0;
         fi_eq_entry e = {};
         while (clock::now() < begun + std::chrono::milliseconds(700)) {

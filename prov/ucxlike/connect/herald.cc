@@ -149,7 +149,7 @@ ssize_t herald::say(wire::notice n)
 // A member speaks of itself alone, so that a notice does not make others connect to a third party.
 static bool speaks_of_itself(const wire::notice &n, const address &from)
 {
-    address host = wire::name_of(n.who), source = from;
+    address host = wire::name_of(n.sender), source = from;
     host.set_port(0);
     source.set_port(0);
     if (source.sa.sa_family == AF_INET6) {
@@ -179,10 +179,10 @@ void herald::hear()
 
 void herald::heard(const wire::notice &n)
 {
-    if (n.who.incarnation == mine_.who.incarnation) {
+    if (n.sender.incarnation == mine_.sender.incarnation) {
         return; // our own voice
     }
-    std::string key(reinterpret_cast<const char *>(&n.who), sizeof(n.who));
+    std::string key(reinterpret_cast<const char *>(&n.sender), sizeof(n.sender));
     uint64_t now = now_ms();
     auto it =
         std::find_if(others_.begin(), others_.end(), [&](const known &k) { return k.key == key; });

@@ -29,7 +29,7 @@ group::group(rdm_endpoint *ep, const address &at, uint8_t roles, void *context)
         mine.magic = wire::notice::right_magic;
         mine.kind = wire::notice::here;
         mine.roles = roles;
-        mine.who = ep_->introduce(wire_id_);
+        mine.sender = ep_->introduce(wire_id_);
         auto h = std::make_unique<herald>(at, ep_->name(), mine, ep_->eng);
         ucs::opt_guard g(ep_->eng->lock);
         herald_ = std::move(h);
@@ -109,7 +109,7 @@ void group::collect()
 group::member *group::find(const peer *p)
 {
     auto it = std::find_if(receivers_.begin(), receivers_.end(),
-                           [p](const member &m) { return m.who == p; });
+                           [p](const member &m) { return m.receiver == p; });
     return it == receivers_.end() ? nullptr : &*it;
 }
 
@@ -125,9 +125,9 @@ void group::met(const wire::notice &n)
     if (!(roles_ & wire::notice::sends)) {
         return;
     }
-    address name = wire::name_of(n.who);
+    address name = wire::name_of(n.sender);
     for (member &m : receivers_) {
-        if (m.who->name == name || m.who->called == name) {
+        if (m.receiver->name == name || m.receiver->called == name) {
             met_again(m, n);
             return;
         }
@@ -138,7 +138,7 @@ void group::met(const wire::notice &n)
     }
     peer *p = ep_->rumoured_peer(name);
     if (ep_->reach(p)) {
-        receivers_.push_back({p, n.who.id, standing::sure, true});
+        receivers_.push_back({p, n.sender.id, standing::sure, true});
         doubt(receivers_.back());
     } else {
         ep_->forget_rumour(p);
@@ -150,19 +150,19 @@ bool group::trusts_another() const
 {
     constexpr auto most_unanswered = 64;
     return std::count_if(receivers_.begin(), receivers_.end(),
-                         [](const member &m) { return m.who->tx_id == 0; }) < most_unanswered;
+                         [](const member &m) { return m.receiver->tx_id == 0; }) < most_unanswered;
 }
 
 bool group::must_wait() const
 {
     return std::any_of(receivers_.begin(), receivers_.end(),
-                       [](const member &m) { return m.moved && m.who->tx_id != 0; });
+                       [](const member &m) { return m.moved && m.receiver->tx_id != 0; });
 }
 
 void group::met_again(member &m, const wire::notice &n)
 {
     bool here = n.kind == wire::notice::here && (n.roles & wire::notice::receives);
-    bool same = here && n.who.id == m.id;
+    bool same = here && n.sender.id == m.id;
     if (!same || m.state != standing::sure) {
         m.moved |= here && !same;
         doubt(m);
@@ -176,9 +176,9 @@ void group::doubt(member &m)
         return;
     }
     m.state = standing::doubted;
-    if (m.who->tx && m.who->tx_id) {
+    if (m.receiver->tx && m.receiver->tx_id) {
         m.state = standing::asked;
-        ep_->ask_membership(m.who, at_);
+        ep_->ask_membership(m.receiver, at_);
     }
 }
 
@@ -207,7 +207,7 @@ void group::answered(const peer *p, const wire::membership &m)
     if (again) {
         doubt(*known);
     } else if (!m.id) {
-        drop(known->who);
+        drop(known->receiver);
     } else {
         check_joined();
     }
@@ -215,7 +215,7 @@ void group::answered(const peer *p, const wire::membership &m)
 
 void group::drop(peer *p)
 {
-    std::erase_if(receivers_, [p](const member &m) { return m.who == p; });
+    std::erase_if(receivers_, [p](const member &m) { return m.receiver == p; });
     check_joined();
 }
 
@@ -226,7 +226,7 @@ void group::check_joined()
         return;
     }
     bool all = std::all_of(receivers_.begin(), receivers_.end(),
-                           [](const member &m) { return m.who->tx_id != 0 && !m.moved; });
+                           [](const member &m) { return m.receiver->tx_id != 0 && !m.moved; });
     if (!all && !herald_->overdue()) {
         return;
     }

@@ -27,7 +27,7 @@ class group final : public fid_mc {
         asked_twice, // another notice came in the meantime: to be asked again
     };
     struct member {
-        peer *who;
+        peer *receiver;
         uint64_t id; // of the group, at the member
         standing state = standing::sure;
         bool moved = false; // it is said to have another id: what is sent waits for its answer

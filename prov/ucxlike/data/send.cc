@@ -134,8 +134,8 @@ UCS_NOINLINE ssize_t send_to_group(endpoint *ep, unsigned options, const send_ca
     }
     if (options & tx_inject) {
         for (auto &m : receivers) {
-            if (m.who->tx_id == 0) {
-                return ep->not_yet(m.who);
+            if (m.receiver->tx_id == 0) {
+                return ep->not_yet(m.receiver);
             }
         }
     }
@@ -148,9 +148,9 @@ UCS_NOINLINE ssize_t send_to_group(endpoint *ep, unsigned options, const send_ca
     whole->count = receivers.size() + 1;
     payload p = take_data(whole, options, c);
     for (auto &m : receivers) {
-        tx_op *op = m.who->tx ? ep->eng->tx_ops.get() : nullptr;
+        tx_op *op = m.receiver->tx ? ep->eng->tx_ops.get() : nullptr;
         if (!op) {
-            if (m.who->tx) {
+            if (m.receiver->tx) {
                 whole->error = FI_ENOMEM;
             }
             tx_part_finished(whole, ep);
@@ -159,7 +159,7 @@ UCS_NOINLINE ssize_t send_to_group(endpoint *ep, unsigned options, const send_ca
         set_up(op, ep, options, c);
         op->options |= tx_op::part;
         op->whole = whole;
-        if (post(op, m.who, options, c, p, m.id) < 0) {
+        if (post(op, m.receiver, options, c, p, m.id) < 0) {
             whole->error = FI_ENOMEM;
             tx_part_finished(whole, ep);
         }
